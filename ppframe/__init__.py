@@ -1,0 +1,1 @@
+"""ppframe: pipeline-parallel training from a config."""
