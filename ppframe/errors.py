@@ -16,7 +16,8 @@
     ├── CheckpointError             a checkpoint can't be written or read
     └── InternalError               a fault of ppframe itself
 
-Messages say what must hold, what it is, and what to change. The values in a message are kept as attributes.
+Messages say what must hold, what it is, and what to change. The values in a message are kept as
+attributes.
 """
 
 from __future__ import annotations

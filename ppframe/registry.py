@@ -1,8 +1,9 @@
 """Names for builders: kind × name → the function that builds one.
 
-A config says `optimizer: {name: adamw, lr: 0.001}`; the registry turns kind `optimizer` and name `adamw` into a
-builder, whose keyword parameters are the options that the config may give. The table only grows, and only at import:
-a module that registers is imported by its package, by a `plugins:` entry, or as an installed entry point.
+A config says `optimizer: {name: adamw, lr: 0.001}`; the registry turns kind `optimizer` and name
+`adamw` into a builder, whose keyword parameters are the options that the config may give. The table
+only grows, and only at import: a module that registers is imported by its package, by a `plugins:`
+entry, or as an installed entry point.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def register(kind: str, name: str) -> Callable[[_B], _B]:
         taken = table.get(_key(name))
         if taken is not None and _origin(taken[1]) != _origin(build):
             raise ConfigError(
-                f"{kind} name `{name}` must be free, but is taken by {'.'.join(_origin(taken[1]))}. "
-                "Register under another name."
+                f"{kind} name `{name}` must be free, but is taken by "
+                f"{'.'.join(_origin(taken[1]))}. Register under another name."
             )
         table[_key(name)] = (name, build)
         return build
