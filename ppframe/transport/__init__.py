@@ -1,0 +1,7 @@
+"""Transports: how boundaries and gradients get from one rank to another."""
+
+from ppframe.transport.base import Direction, Message, Transport
+from ppframe.transport.local import LocalTransport
+from ppframe.transport.recording import RecordingTransport
+
+__all__ = ["Direction", "LocalTransport", "Message", "RecordingTransport", "Transport"]
