@@ -1,0 +1,58 @@
+"""A multi-layer perceptron as a list of one kind of model chunk: a linear layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, final
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ppframe.errors import ConfigError
+
+Activation = Literal["relu", "gelu", "silu", "tanh"]
+
+_FUNCTIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "silu": functional.silu,
+    "tanh": lambda x: x.tanh(),
+}
+
+
+@final
+class Linear(nn.Module):
+    """A linear layer and, where one is named, an activation after it.
+
+    Args:
+        in_features: width I of the input.
+        out_features: width O of the output.
+        bias: whether an offset is learned too.
+        activation: name of the function applied to each element; None for none.
+    """
+
+    def __init__(
+        self,
+        *,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        activation: Activation | None = None,
+    ) -> None:
+        super().__init__()
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            if size < 1:
+                raise ConfigError(f"`{name}` must be at least 1, but is {size}. Raise it.")
+        if activation is not None and activation not in _FUNCTIONS:
+            known = ", ".join(_FUNCTIONS)
+            raise ConfigError(
+                f"`activation` must be one of {known}, or null, but is `{activation}`. "
+                f"Choose one of these."
+            )
+        self.linear = nn.Linear(in_features, out_features, bias=bias)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., I] to [..., O]."""
+        out: Tensor = self.linear(x)
+        return out if self.activation is None else _FUNCTIONS[self.activation](out)
