@@ -1,0 +1,1 @@
+"""Training: what happens around a step of the pipeline."""
