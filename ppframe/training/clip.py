@@ -16,6 +16,9 @@ from ppframe.errors import ConfigError
 def global_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
     """Euclidean norm of all gradients taken as one vector.
 
+    The parameters' own norms are added up in float64 and rounded once, so that their order, and
+    with it the layout of the pipeline, doesn't show in the result.
+
     Args:
         parameters: on any devices; one without a gradient adds nothing, one that comes twice
             counts once.
@@ -33,7 +36,8 @@ def global_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
         ).to(device)
         for gradient in gradients
     ]
-    total: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+    together = torch.stack(norms)
+    total: Tensor = torch.linalg.vector_norm(together, dtype=torch.float64).to(together.dtype)
     return total
 
 

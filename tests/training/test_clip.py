@@ -26,6 +26,13 @@ def test_the_norm_is_one_over_all_parameters():
     assert global_norm([parameter(3.0, 0.0), parameter(4.0)]).item() == 5.0
 
 
+def test_the_order_of_parameters_does_not_show():
+    torch.manual_seed(0)
+    parameters = [parameter(*torch.randn(50).tolist()) for _ in range(40)]
+    norms = {global_norm(parameters[start:] + parameters[:start]).item() for start in range(40)}
+    assert len(norms) == 1
+
+
 def test_gradients_above_the_limit_are_scaled_by_one_factor():
     parameters = [parameter(3.0, 0.0), parameter(4.0)]
     assert clip_global_norm(parameters, 0.5).item() == 5.0
