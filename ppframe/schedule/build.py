@@ -1,0 +1,83 @@
+"""Schedules by name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ppframe.errors import ConfigError
+from ppframe.registry import builder, canonical_name, unknown_name
+from ppframe.schedule import generators as generators  # registers the built-in ones
+from ppframe.schedule.generators.facts import (
+    KIND,
+    Shape,
+    nearest_taken,
+    require_taken,
+    schedule_facts,
+)
+from ppframe.schedule.ir import Schedule
+
+_GIVEN = ("ranks", "microbatches", "chunks_per_rank")
+
+
+def build_schedule(
+    name: str,
+    ranks: int,
+    microbatches: int,
+    *,
+    chunks_per_rank: int | None = None,
+    **options: Any,
+) -> Schedule:
+    """The schedule of this name.
+
+    Args:
+        name: a registered generator; `_` and `-` count as the same.
+        ranks: pipeline ranks (P).
+        microbatches: microbatches of a batch (M).
+        chunks_per_rank: stages of each rank (V); None is the schedule's own number.
+        options: options of the generator; `_` stands for `-`.
+
+    Raises:
+        ConfigError: no such schedule or option, or the schedule doesn't take these numbers.
+
+    Example:
+        >>> build_schedule("1f1b", ranks=2, microbatches=2).actions[1]
+        (1F0, 1BW0, 1F1, 1BW1)
+    """
+    build = builder(KIND, name)
+    known = [option for option in inspect.signature(build).parameters if option not in _GIVEN]
+    for option in options:
+        if option not in known:
+            what = f"option of schedule `{canonical_name(KIND, name)}`"
+            raise ConfigError(unknown_name(what, option, known), path=f"schedule.{option}")
+    if chunks_per_rank is not None:
+        options["chunks_per_rank"] = chunks_per_rank
+    schedule = build(ranks=ranks, microbatches=microbatches, **options)
+    if not isinstance(schedule, Schedule):
+        raise ConfigError(
+            f"schedule `{name}` must build a Schedule, but builds {type(schedule).__name__}.",
+            path="schedule.name",
+        )
+    return schedule
+
+
+def nearest_microbatches(
+    name: str, ranks: int, microbatches: int, chunks_per_rank: int | None = None
+) -> int:
+    """The number of microbatches nearest to this one that the schedule takes; of two the larger.
+
+    Raises:
+        ConfigError: no such schedule, or it doesn't take these ranks and chunks at all.
+
+    Example:
+        >>> nearest_microbatches("dora-dfs", ranks=4, microbatches=7)
+        7
+    """
+    facts = schedule_facts(name)
+    if facts is None:
+        return microbatches
+    chunks = facts.chunks_per_rank if chunks_per_rank is None else chunks_per_rank
+    shape = Shape(ranks, chunks, microbatches)
+    works = nearest_taken(facts, shape)
+    require_taken(canonical_name(KIND, name), facts, shape._replace(microbatches=works))
+    return works

@@ -1,0 +1,7 @@
+"""Generators: (P, V, M) → schedule, one file each. A new one adds its line here."""
+
+from __future__ import annotations
+
+from ppframe.schedule.generators import dora_dfs as dora_dfs
+from ppframe.schedule.generators import interleaved_1f1b as interleaved_1f1b
+from ppframe.schedule.generators import one_f_one_b as one_f_one_b
