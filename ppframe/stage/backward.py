@@ -7,7 +7,6 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ppframe.stage.boundary import Gradients
 
@@ -19,8 +18,8 @@ Term = tuple[Tensor, Tensor | None]
 class Saved:
     """What a microbatch's backward needs after its forward.
 
-    Of an output only its edge of the graph is kept, not the tensor: where the next stage doesn't
-    share its memory, the output is free as soon as it is sent.
+    The outputs share their memory with the leaves of the next stage, where both are in one process,
+    so keeping them here costs nothing.
 
     Args:
         leaves: for each tensor that arrived, the leaf that collects its gradient, or None.
@@ -37,9 +36,7 @@ class Saved:
         terms: Sequence[Term],
     ) -> None:
         self.leaves = leaves
-        self.outputs: list[GradientEdge | None] = [
-            get_gradient_edge(output) if output.requires_grad else None for output in outputs
-        ]
+        self.outputs = outputs
         self.terms = terms
 
 
@@ -53,10 +50,10 @@ def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
     Returns:
         for each tensor that arrived its gradient, or None.
     """
-    roots: list[GradientEdge | Tensor] = []
+    roots: list[Tensor] = []
     seeds: list[Tensor] = []
     for output, gradient in zip(saved.outputs, gradients, strict=True):
-        if output is not None and gradient is not None:
+        if gradient is not None and output.requires_grad:
             roots.append(output)
             seeds.append(gradient)
     for term, weight in saved.terms:
@@ -64,5 +61,5 @@ def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
             roots.append(term)
             seeds.append(weight)
     if roots:
-        torch.autograd.backward(roots, seeds)  # type: ignore[arg-type]  # it takes both mixed
+        torch.autograd.backward(roots, seeds)
     return tuple([None if leaf is None else leaf.grad for leaf in saved.leaves])

@@ -1,0 +1,162 @@
+"""Executor: a lowered schedule bound to runners, as one list of calls in proven order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from ppframe.errors import InternalError, PPFrameError, StageError
+from ppframe.runtime.clock import Clock
+from ppframe.runtime.result import ActionTime
+from ppframe.runtime.runner import StageRunner
+from ppframe.schedule import (
+    Action,
+    ActionKind,
+    Compute,
+    Exchange,
+    LoweredSchedule,
+    Overlap,
+    Reduce,
+    Transfer,
+    execution_order,
+)
+from ppframe.transport import Direction, Message
+
+Call = tuple[Callable[[Any], None], Any]
+Wrap = Callable[[int, Callable[[Any], None]], Callable[[Any], None]]
+"""(rank, function) → the function as it must run on that rank's streams."""
+
+
+@final
+class Executor:
+    """Walks all ranks of one process, one action after the other.
+
+    The order is the one in which `verify` proved that the schedule ends; nothing of the schedule is
+    looked at while walking. The first exception ends the walk.
+
+    Args:
+        lowered: the schedule to execute, verified.
+        runners: the runner of each stage.
+        forward_only: whether the plan has no backward, so that nothing need be kept.
+        wrap: puts calls on a rank's streams; None where there are none.
+    """
+
+    def __init__(
+        self,
+        lowered: LoweredSchedule,
+        runners: Sequence[StageRunner],
+        *,
+        forward_only: bool = False,
+        wrap: Wrap | None = None,
+    ) -> None:
+        self.lowered = lowered
+        self._runners = runners
+        self._forward_only = forward_only
+        self._actions: list[tuple[int, Action]] = []
+        self._calls: list[Call] = []
+        for rank, action in _in_order(lowered):
+            for function, argument in self._bind(rank, action):
+                self._actions.append((rank, action))
+                self._calls.append((function if wrap is None else wrap(rank, function), argument))
+
+    def run(self) -> None:
+        """Walk the list.
+
+        Raises:
+            StageError: an action raised; names it, its rank and stage, and holds the cause.
+        """
+        index = 0
+        try:
+            for index, (function, argument) in enumerate(self._calls):  # noqa: B007
+                function(argument)
+        except Exception as error:
+            raise self._failure(index, error) from error
+
+    def run_recorded(self, clock: Clock) -> tuple[ActionTime, ...]:
+        """Walk the list and note when each action starts and ends.
+
+        Raises:
+            StageError: as `run`.
+        """
+        index = 0
+        marks = []
+        clock.begin()
+        try:
+            for index, (function, argument) in enumerate(self._calls):
+                rank = self._actions[index][0]
+                start = clock.mark(rank)
+                function(argument)
+                marks.append((start, clock.mark(rank)))
+        except Exception as error:
+            raise self._failure(index, error) from error
+        return tuple(
+            ActionTime(rank, action, clock.seconds(rank, start), clock.seconds(rank, end))
+            for (rank, action), (start, end) in zip(self._actions, marks, strict=True)
+        )
+
+    def _failure(self, index: int, error: Exception) -> PPFrameError:
+        rank, action = self._actions[index]
+        if isinstance(error, StageError | InternalError):
+            return error
+        stage = action.stage
+        return StageError(rank=rank, stage=stage, action=action, cause=error)
+
+    def _bind(self, rank: int, action: Action) -> list[Call]:
+        match action:
+            case Compute():
+                return [(self._compute(action.stage, action.kind), action.microbatch)]
+            case Transfer():
+                return [self._transfer(action)]
+            case Overlap():
+                return [*self._bind(rank, action.first), *self._bind(rank, action.second)]
+            case Reduce():
+                return []
+        raise InternalError(f"action {action} must be one that runs, but is {type(action)}.")
+
+    def _compute(self, stage: int, kind: ActionKind) -> Callable[[int], None]:
+        runner = self._runners[stage]
+        match kind:
+            case ActionKind.F:
+                return runner.infer if self._forward_only else runner.forward
+            case ActionKind.W:
+                return runner.backward_weight
+        return runner.backward
+
+    def _transfer(self, action: Transfer) -> Call:
+        stage, microbatch = action.stage, action.microbatch
+        rank_of = self.lowered.rank_of
+        runner = self._runners[stage]
+
+        def message(direction: Direction, sending: int, receiving: int) -> Message:
+            sender, receiver = rank_of(sending, microbatch), rank_of(receiving, microbatch)
+            return Message(direction, sending, receiving, microbatch, sender, receiver)
+
+        match action.kind:
+            case ActionKind.SEND_F:
+                return runner.send_forward, message(Direction.FORWARD, stage, stage + 1)
+            case ActionKind.RECV_F:
+                return runner.receive_forward, message(Direction.FORWARD, stage - 1, stage)
+            case ActionKind.SEND_B:
+                return runner.send_backward, message(Direction.BACKWARD, stage, stage - 1)
+        return runner.receive_backward, message(Direction.BACKWARD, stage + 1, stage)
+
+
+def _in_order(lowered: LoweredSchedule) -> list[tuple[int, Action]]:
+    """The actions in the order of the walk; exchanges as their sends, then their receives.
+
+    The two halves of an exchange stand next to each other in the proven order. One controller
+    must send both ways before it can receive either.
+    """
+    ordered: list[tuple[int, Action]] = []
+    receives: list[tuple[int, Action]] = []
+    for rank, index in execution_order(lowered):
+        action = lowered.actions[rank][index]
+        if isinstance(action, Exchange):
+            ordered.append((rank, action.send))
+            receives.append((rank, action.receive))
+            if len(receives) == 2:
+                ordered.extend(receives)
+                receives.clear()
+        else:
+            ordered.append((rank, action))
+    return ordered

@@ -1,0 +1,158 @@
+"""Layout: how many ranks and chunks there are, and which modules and device each stage gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import nn
+
+from ppframe.errors import ConfigError
+from ppframe.schedule import Schedule, build_schedule, nearest_microbatches
+from ppframe.stage import partition_modules
+from ppframe.stage.partition import Partition
+
+Devices = str | torch.device | Sequence[str | torch.device] | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything is.
+
+    Args:
+        ranks: number of pipeline ranks.
+        chunks_per_rank: stages of each rank.
+        placement: rank of each stage.
+        modules: for each stage the indices of its modules.
+    """
+
+    ranks: int
+    chunks_per_rank: int
+    placement: tuple[int, ...]
+    modules: tuple[range, ...]
+
+
+def make_layout(
+    modules: Sequence[nn.Module],
+    schedule: str | Schedule,
+    *,
+    ranks: int | None,
+    chunks_per_rank: int | None,
+    partition: Partition | None,
+) -> Layout:
+    """Settle ranks, chunks and partition from what was given.
+
+    Raises:
+        ConfigError: the numbers contradict each other or the schedule.
+        PartitionError: the modules can't be shared out.
+    """
+    if not modules:
+        raise ConfigError("must hold at least one module, but holds none.", path="stages")
+    if isinstance(schedule, Schedule):
+        example = schedule
+        _require_same("ranks", ranks, schedule.ranks)
+        _require_same("chunks_per_rank", chunks_per_rank, schedule.chunks_per_rank)
+    else:
+        ranks, chunks = _settle(len(modules), schedule, ranks, chunks_per_rank)
+        example = example_schedule(schedule, ranks, chunks)
+    return Layout(
+        ranks=example.ranks,
+        chunks_per_rank=example.chunks_per_rank,
+        placement=tuple(example.placement),
+        modules=partition_modules(modules, example.num_stages, partition or "even"),
+    )
+
+
+def example_schedule(name: str, ranks: int, chunks_per_rank: int | None) -> Schedule:
+    """The schedule of this name for a number of microbatches near `ranks` that it takes."""
+    microbatches = nearest_microbatches(name, ranks, ranks, chunks_per_rank)
+    return build_schedule(name, ranks, microbatches, chunks_per_rank=chunks_per_rank)
+
+
+def rank_devices(
+    modules: Sequence[nn.Module], layout: Layout, devices: Devices
+) -> tuple[torch.device, ...]:
+    """The device of each rank; None leaves modules where they are.
+
+    Raises:
+        ConfigError: the number of devices isn't the number of ranks.
+    """
+    if devices is None:
+        return tuple(_device_of(modules, layout, rank) for rank in range(layout.ranks))
+    if isinstance(devices, str | torch.device):
+        return (torch.device(devices),) * layout.ranks
+    if len(devices) != layout.ranks:
+        raise ConfigError(
+            f"must be one device, or one for each of the {layout.ranks} ranks, but are "
+            f"{len(devices)}.",
+            path="devices",
+        )
+    return tuple(torch.device(device) for device in devices)
+
+
+def place_modules(
+    modules: Sequence[nn.Module], layout: Layout, devices: Sequence[torch.device]
+) -> None:
+    """Move parameters and buffers of each stage to its rank's device.
+
+    Raises:
+        ConfigError: a parameter is shared by stages on different devices.
+    """
+    home: dict[int, torch.device] = {}
+    for stage, members in enumerate(layout.modules):
+        device = devices[layout.placement[stage]]
+        for member in members:
+            for name, parameter in modules[member].named_parameters():
+                if home.setdefault(id(parameter), device) != device:
+                    raise ConfigError(
+                        f"parameter `{member}.{name}` must lie on one device, but its stages are "
+                        f"on {home[id(parameter)]} and {device}. Put both on one rank.",
+                        path="stages",
+                    )
+            modules[member].to(device)
+
+
+def _settle(
+    num_modules: int, schedule: str, ranks: int | None, chunks_per_rank: int | None
+) -> tuple[int, int]:
+    """Ranks and chunks per rank where one of them, or both, may be left open."""
+    if ranks is None:
+        chunks = chunks_per_rank or example_schedule(schedule, 1, None).chunks_per_rank
+        ranks, path = num_modules // chunks, "ranks"
+        if ranks * chunks != num_modules:
+            raise ConfigError(
+                f"must be given, as {num_modules} stages make no whole number of ranks with "
+                f"{chunks} chunks each.",
+                path=path,
+            )
+        return ranks, chunks
+    if ranks < 1:
+        raise ConfigError(f"must be at least 1, but is {ranks}.", path="ranks")
+    if chunks_per_rank is None:
+        chunks_per_rank, rest = divmod(num_modules, ranks)
+        if rest or not chunks_per_rank:
+            raise ConfigError(
+                f"must be given when the number of stages is no multiple of the ranks, but is "
+                f"None (stages {num_modules}, ranks {ranks}).",
+                path="chunks_per_rank",
+            )
+    return ranks, chunks_per_rank
+
+
+def _require_same(path: str, given: int | None, own: int) -> None:
+    if given is not None and given != own:
+        raise ConfigError(
+            f"must be {own}, as the schedule has it, but is {given}. Leave it out.", path=path
+        )
+
+
+def _device_of(modules: Sequence[nn.Module], layout: Layout, rank: int) -> torch.device:
+    for stage, members in enumerate(layout.modules):
+        if layout.placement[stage] == rank:
+            for member in members:
+                for tensor in (*modules[member].parameters(), *modules[member].buffers()):
+                    return tensor.device
+    return torch.device("cpu")

@@ -1,0 +1,183 @@
+"""All ranks of one process: stages with their buffers, walked by one controller thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from ppframe.runtime.executor import Executor
+from ppframe.runtime.head import LossHead
+from ppframe.runtime.layout import Layout
+from ppframe.runtime.result import ActionTime
+from ppframe.runtime.runner import StageRunner
+from ppframe.runtime.streams import RankStreams
+from ppframe.schedule import LoweredSchedule
+from ppframe.stage import Stage, boundary
+from ppframe.stage.randomness import generators_of
+from ppframe.transport import LocalTransport, Transport
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch in microbatches.
+
+    Args:
+        sizes: samples of each microbatch.
+        inputs: inputs of each microbatch.
+        arguments: keyword arguments of each microbatch.
+    """
+
+    sizes: tuple[int, ...]
+    inputs: list[Any]
+    arguments: list[dict[str, Any]]
+
+
+@final
+class LocalRanks:
+    """The ranks of a pipeline that live in this process.
+
+    Args:
+        modules: modules of the unsplit model.
+        layout: which stage has which modules and rank.
+        devices: device of each rank.
+        seed: seed of the random streams.
+        head: the loss, at the end of the last stage.
+        transport: carries messages between ranks; None makes one for these devices.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[nn.Module],
+        layout: Layout,
+        devices: tuple[torch.device, ...],
+        *,
+        seed: int,
+        head: LossHead,
+        transport: Transport | None = None,
+    ) -> None:
+        self.devices = devices
+        self.streams = RankStreams(devices)
+        move = None if len(set(devices)) == 1 and not self.streams.is_cuda else self.streams.move
+        self.transport = LocalTransport(move) if transport is None else transport
+        last = len(layout.modules) - 1
+        stages = [
+            Stage(
+                index,
+                [(member, modules[member]) for member in members],
+                device=devices[layout.placement[index]],
+                seed=seed,
+                head=head if index == last else None,
+            )
+            for index, members in enumerate(layout.modules)
+        ]
+        self.runners = [
+            StageRunner(stage, self.transport, is_last=stage.index == last) for stage in stages
+        ]
+        for runner, following in zip(self.runners, self.runners[1:], strict=False):
+            if layout.placement[runner.stage.index] == layout.placement[following.stage.index]:
+                runner.join(following)
+        self.argument_names = frozenset().union(*(stage.argument_names for stage in stages))
+
+    def bind(self, lowered: LoweredSchedule, forward_only: bool) -> Executor:
+        """The executor of a schedule on these ranks."""
+        wrap = self.streams.wrap if self.streams.is_cuda else None
+        return Executor(lowered, self.runners, forward_only=forward_only, wrap=wrap)
+
+    @contextmanager
+    def stepping(
+        self, batch: Batch, step: int, auxiliary_weights: Sequence[float]
+    ) -> Iterator[None]:
+        """What surrounds a walk: inputs in place before, everything released after.
+
+        The generators that modules draw from are put back, so a step doesn't disturb the caller's
+        randomness.
+        """
+        states = [(generator, generator.get_state()) for generator in self._generators()]
+        if torch.is_autocast_enabled(self.devices[0].type):
+            torch.clear_autocast_cache()
+        for runner in self.runners:
+            runner.begin_step(self._placed(batch.arguments, runner.stage))
+            runner.stage.begin_step(step, auxiliary_weights)
+        first = self.runners[0]
+        first.activations.update(enumerate(self._placed(batch.inputs, first.stage)))
+        self.streams.begin_step()
+        try:
+            yield
+            self._require_empty()
+            self.streams.end_step()
+        finally:
+            self.release()
+            for generator, state in states:
+                generator.set_state(state)
+
+    def run(self, executor: Executor, *, record: bool) -> tuple[ActionTime, ...] | None:
+        """Walk a training step."""
+        if record:
+            return executor.run_recorded(self.streams.clock())
+        executor.run()
+        return None
+
+    def run_forward(self, executor: Executor, head: LossHead) -> None:
+        """Walk a step without backward; each output goes to the loss and is gone."""
+        self.runners[-1].finish_with(_ToLoss(head))
+        executor.run()
+
+    def run_output(self, executor: Executor, sizes: tuple[int, ...]) -> Any:
+        """Walk a step without backward and join the outputs."""
+        outputs: dict[int, Any] = {}
+        self.runners[-1].finish_with(outputs)
+        executor.run()
+        return boundary.join([outputs[index] for index in range(len(sizes))], sizes)
+
+    def auxiliary_total(self, weights: Sequence[float], like: Tensor) -> Tensor:
+        """Weighted sum of the auxiliary losses of all stages; 0-dim, on the device of `like`."""
+        total = like.new_zeros((), dtype=torch.float64)
+        for runner in self.runners:
+            for microbatch in sorted(runner.auxiliary):
+                for value in runner.auxiliary[microbatch]:
+                    total += value.to(total) * weights[microbatch]
+        return total.to(like.dtype)
+
+    def on_last_device(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values where the last stage runs."""
+        return self._placed(values, self.runners[-1].stage)
+
+    def release(self) -> None:
+        """Drop all that the ranks hold of a step."""
+        self.transport.release()
+        for runner in self.runners:
+            runner.release()
+
+    def _placed(self, values: Sequence[Any], stage: Stage) -> Sequence[Any]:
+        """The values on the stage's device; where all ranks are the CPU they are there already."""
+        if not self.streams.is_cuda:
+            return values
+        return [
+            boundary.map_tensors(lambda t: t.to(stage.device, non_blocking=True), value)
+            for value in values
+        ]
+
+    def _require_empty(self) -> None:
+        for runner in self.runners:
+            for buffer in runner.buffers():
+                buffer.require_empty()
+
+    def _generators(self) -> set[torch.Generator]:
+        return {generator for device in self.devices for generator in generators_of(device)}
+
+
+@final
+class _ToLoss:
+    """Takes outputs by index, as a buffer does, and keeps only their losses."""
+
+    def __init__(self, head: LossHead) -> None:
+        self._head = head
+
+    def __setitem__(self, microbatch: int, output: Any) -> None:
+        self._head(microbatch, output)
