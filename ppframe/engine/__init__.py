@@ -1,0 +1,6 @@
+"""Engines: how ranks come to exist and how they end."""
+
+from ppframe.engine.base import Engine, Ranks
+from ppframe.engine.local import LocalEngine
+
+__all__ = ["Engine", "LocalEngine", "Ranks"]

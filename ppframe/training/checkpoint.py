@@ -1,0 +1,78 @@
+"""Checkpoints: the whole model under the unsplit model's names, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ppframe.errors import CheckpointError
+from ppframe.training.files import write_whole
+
+if TYPE_CHECKING:
+    from ppframe.runtime import Pipeline
+
+FINAL = Path("checkpoints", "final.pt")
+
+
+def save_model(pipeline: Pipeline, path: Path) -> None:
+    """Write parameters and buffers of the whole model.
+
+    `torch.load(path)` gives a dict of tensors on the CPU that fits
+    `nn.Sequential(*modules).load_state_dict`. The file is whole or absent.
+
+    Raises:
+        CheckpointError: the file can't be written.
+    """
+    state = _on_cpu(pipeline.state_dict())
+    try:
+        write_whole(path, lambda file: torch.save(state, file))
+    except (OSError, RuntimeError) as error:
+        raise CheckpointError(
+            f"checkpoint `{path}` must be writable, but writing it gave: {error}. "
+            f"Free space, or set checkpoint.final=false.",
+            path=path,
+        ) from error
+
+
+def load_model(pipeline: Pipeline, path: Path) -> None:
+    """Read what `save_model` wrote into a pipeline of any number of ranks and stages.
+
+    Raises:
+        CheckpointError: no such file, not a checkpoint, or of another model.
+    """
+    if not path.is_file():
+        raise CheckpointError(
+            f"checkpoint `{path}` must be a file, but there is none. "
+            f"A finished run has it under {FINAL}.",
+            path=path,
+        )
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise CheckpointError(
+            f"checkpoint `{path}` must be a file that torch.load reads safely, but reading it "
+            f"gave: {error}",
+            path=path,
+        ) from error
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+        raise CheckpointError(
+            f"checkpoint `{path}` must hold tensors by name, but holds a {type(state).__name__}.",
+            path=path,
+        )
+    pipeline.load_state_dict(state)
+
+
+def _on_cpu(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Copies on the CPU; entries that share their memory go on sharing it."""
+    moved: dict[object, Tensor] = {}
+    result: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, Tensor) and value.numel():
+            key = (value.device, value.data_ptr(), value.dtype, value.shape, value.stride())
+            value = moved.setdefault(key, value.detach().cpu())
+        result[name] = value
+    return result
