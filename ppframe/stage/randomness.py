@@ -22,11 +22,15 @@ def mixed(*numbers: int) -> int:
     """
     state = 0
     for number in numbers:
-        state = (state + number + 0x9E3779B97F4A7C15) & _MASK
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
-        state ^= state >> 31
+        state = _step(state + number)
     return state
+
+
+def _step(number: int) -> int:
+    state = (number + 0x9E3779B97F4A7C15) & _MASK
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+    return state ^ (state >> 31)
 
 
 @final
@@ -52,7 +56,7 @@ class ChunkStream:
 
     def enter(self, microbatch: int) -> None:
         """Seed for a microbatch of this step."""
-        seed = mixed(self._step_key, microbatch)
+        seed = _step(self._step_key + microbatch)
         for generator in self._generators:
             generator.manual_seed(seed)
 

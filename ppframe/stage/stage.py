@@ -159,6 +159,9 @@ class Stage:
         stage at its first microbatch, which shows whether it writes. The copy also keeps intact
         what the sender's backward still needs.
         """
+        if isinstance(value, Tensor) and value.requires_grad and self._writes_input is False:
+            leaf = value.detach().requires_grad_()
+            return (leaf,), leaf
         leaves: list[Tensor | None] = []
 
         def enter(tensor: Tensor) -> Tensor:

@@ -74,6 +74,21 @@ def assert_same_answer(actual: Answer, expected: Answer) -> None:
         )
 
 
+def assert_equal(
+    modules: Sequence[nn.Module],
+    inputs: Any,
+    targets: Any,
+    loss: Any,
+    layout: dict[str, Any],
+    microbatch_size: int | None = 2,
+) -> None:
+    """One step of the pipeline gives what the plain model gives."""
+    actual = pipeline_step(
+        modules, inputs, targets, loss, microbatch_size=microbatch_size, **layout
+    )
+    assert_same_answer(actual, plain_step(modules, inputs, targets, loss))
+
+
 def small_chain(num_modules: int, width: int = 3) -> list[nn.Module]:
     """Double-precision layers, one a stage."""
     torch.manual_seed(0)

@@ -1,0 +1,81 @@
+"""What is executed is the lowered schedule: its messages, its order, its grouped exchanges."""
+
+from collections import Counter
+
+import pytest
+import torch
+from torch import nn
+
+from ppframe.runtime.head import LossHead
+from ppframe.runtime.layout import make_layout
+from ppframe.runtime.walk import Batch, LocalRanks
+from ppframe.schedule import Exchange, Transfer, build_schedule, lower, verify
+from ppframe.stage import BatchLoss
+from ppframe.transport import LocalTransport, RecordingTransport
+from tests.runtime.plain import assert_same_gradients, gradients_of, plain_step, small_chain
+
+NAMES = ("gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "dora-dfs", "dora")
+
+
+def run(modules, lowered, x, y, num_microbatches):
+    """One step on a recording transport; gives the transport."""
+    transport = RecordingTransport(LocalTransport())
+    loss = BatchLoss(nn.MSELoss())
+    head = LossHead(loss)
+    chunks = len(modules) // lowered.ranks
+    layout = make_layout(
+        modules, lowered.name, ranks=lowered.ranks, chunks_per_rank=chunks, partition=None
+    )
+    devices = (torch.device("cpu"),) * lowered.ranks
+    ranks = LocalRanks(modules, layout, devices, seed=0, head=head, transport=transport)
+    sizes = (2,) * num_microbatches
+    targets = list(y.split(2))
+    weights = loss.weights(targets, sizes)
+    head.begin_step(targets, weights)
+    batch = Batch(sizes, list(x.split(2)), [{}] * num_microbatches)
+    with ranks.stepping(batch, 0, weights.auxiliary):
+        ranks.run(ranks.bind(lowered, False), record=False)
+    return transport
+
+
+def transfers(lowered):
+    for row in lowered.actions:
+        for action in row:
+            if isinstance(action, Transfer):
+                yield action
+            elif isinstance(action, Exchange):
+                yield action.send
+                yield action.receive
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_messages_are_those_of_the_lowered_schedule(name, group):
+    schedule = build_schedule(name, ranks=4, microbatches=6)
+    lowered = lower(schedule, group=group)
+    verify(lowered)
+    modules = small_chain(schedule.num_stages)
+    expected = plain_step(modules, x := torch.randn(12, 3).double(), x.flip(0), nn.MSELoss())
+    transport = run(modules, lowered, x, x.flip(0), 6)
+    assert_same_gradients(gradients_of(modules), expected.gradients)
+    planned = Counter(str(action) for action in transfers(lowered))
+    sent = Counter(str(message).split(" → ")[0] for message in transport.sent)
+    received = Counter(str(message).split(" → ")[1] for message in transport.received)
+    assert sent + received == planned
+    for message in transport.sent:
+        assert message.sender == schedule.placement[message.sending_stage]
+        assert message.receiver == schedule.placement[message.receiving_stage]
+    assert transport.num_pending() == 0
+
+
+def test_grouping_makes_exchanges_where_neighbours_cross():
+    lowered = lower(build_schedule("1f1b", ranks=4, microbatches=8), group=True)
+    kinds = Counter(type(action).__name__ for row in lowered.actions for action in row)
+    assert kinds["Exchange"] > 0
+
+
+def test_one_rank_sends_nothing():
+    schedule = build_schedule("dora-dfs", ranks=1, microbatches=4, chunks_per_rank=3)
+    x = torch.randn(8, 3).double()
+    transport = run(small_chain(3), lower(schedule), x, x, 4)
+    assert transport.sent == []
