@@ -11,7 +11,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple, final
 
-from ppframe.errors import ScheduleError
+from ppframe.errors import ScheduleError, ScheduleSyntaxError
 
 MAX_DIGITS: Final = 9
 """Digits that a stage or microbatch index may have in a text."""
@@ -81,7 +81,7 @@ class Action:
 
     __slots__ = ()
 
-    def __new__(cls, stage: int, kind: ActionKind, microbatch: int | None = None) -> Action:
+    def __new__(cls, stage: int, kind: ActionKind, microbatch: int | None = None) -> Action:  # noqa: D102 (the class lists the arguments)
         if kind is ActionKind.REDUCE and microbatch is None:
             return Reduce(stage)
         if microbatch is None or kind not in COMPUTE_KINDS | TRANSFER_KINDS:
@@ -107,7 +107,7 @@ class Action:
         """The action that prints as this text.
 
         Raises:
-            ScheduleError: the text is not exactly one action.
+            ScheduleSyntaxError: the text is not exactly one action.
 
         Example:
             >>> Action.parse("2SEND_F3_2RECV_B1").kind.value
@@ -147,7 +147,7 @@ class Compute(_Single, Action):
 
     __slots__ = ()
 
-    def __new__(cls, stage: int, kind: ActionKind, microbatch: int) -> Compute:
+    def __new__(cls, stage: int, kind: ActionKind, microbatch: int) -> Compute:  # noqa: D102 (the class lists the arguments)
         _require(kind in COMPUTE_KINDS, "a computation", "F, B, W or BW", kind)
         return tuple.__new__(cls, (_index("stage", stage), kind, _index("microbatch", microbatch)))
 
@@ -172,7 +172,7 @@ class Transfer(_Single, Action):
 
     __slots__ = ()
 
-    def __new__(cls, stage: int, kind: ActionKind, microbatch: int) -> Transfer:
+    def __new__(cls, stage: int, kind: ActionKind, microbatch: int) -> Transfer:  # noqa: D102 (the class lists the arguments)
         _require(kind in TRANSFER_KINDS, "a transfer", "SEND_F, RECV_F, SEND_B or RECV_B", kind)
         return tuple.__new__(cls, (_index("stage", stage), kind, _index("microbatch", microbatch)))
 
@@ -220,7 +220,7 @@ class Reduce(_Stage, Action):
 
     __slots__ = ()
 
-    def __new__(cls, stage: int) -> Reduce:
+    def __new__(cls, stage: int) -> Reduce:  # noqa: D102 (the class lists the arguments)
         return tuple.__new__(cls, (_index("stage", stage),))
 
     @property
@@ -257,8 +257,8 @@ class Exchange(_Ends, Action):
 
     __slots__ = ()
 
-    def __new__(cls, send: Transfer, receive: Transfer) -> Exchange:
-        if (send.kind, receive.kind) not in _EXCHANGE_KINDS:
+    def __new__(cls, send: Transfer, receive: Transfer) -> Exchange:  # noqa: D102 (the class lists the arguments)
+        if (send.kind, receive.kind) not in EXCHANGE_KINDS:
             raise ScheduleError(
                 "an exchange must be SEND_F with RECV_B or SEND_B with RECV_F, but is "
                 f"{send} with {receive}."
@@ -273,7 +273,7 @@ class Exchange(_Ends, Action):
     @property
     def kind(self) -> ActionKind:
         """SEND_F_RECV_B or SEND_B_RECV_F."""
-        return _EXCHANGE_KINDS[self.send.kind, self.receive.kind]
+        return EXCHANGE_KINDS[self.send.kind, self.receive.kind]
 
     @property
     def mirror(self) -> Exchange:
@@ -286,10 +286,11 @@ class Exchange(_Ends, Action):
     __str__ = __repr__
 
 
-_EXCHANGE_KINDS: Final = {
+EXCHANGE_KINDS: Final = {
     (ActionKind.SEND_F, ActionKind.RECV_B): ActionKind.SEND_F_RECV_B,
     (ActionKind.SEND_B, ActionKind.RECV_F): ActionKind.SEND_B_RECV_F,
 }
+"""Kinds of send and receive → kind of the exchange that they make."""
 
 
 class _Pair(NamedTuple):
@@ -350,7 +351,7 @@ def _parse_single(text: str) -> Action:
     match = _SINGLE.fullmatch(text)
     kind = _SINGLE_KINDS.get(match[2]) if match else None
     if match is None or kind is None or (match[3] is None) != (kind is ActionKind.REDUCE):
-        raise ScheduleError(
+        raise ScheduleSyntaxError(
             f"an action must be a stage, a kind and a microbatch such as `2F0` (at most "
             f"{MAX_DIGITS} digits, REDUCE without microbatch), but is `{shorten(text)}`. The "
             f"kinds are F, B, W, BW, SEND_F, RECV_F, SEND_B, RECV_B, REDUCE.",
@@ -363,7 +364,7 @@ def _parse_single(text: str) -> Action:
 def _parse_compute(text: str) -> Compute:
     action = _parse_single(text)
     if not isinstance(action, Compute):
-        raise ScheduleError(
+        raise ScheduleSyntaxError(
             f"an overlap must hold two computations, but holds `{action}`.", action=action
         )
     return action

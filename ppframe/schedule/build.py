@@ -8,6 +8,7 @@ from typing import Any
 from ppframe.errors import ConfigError
 from ppframe.registry import builder, canonical_name, unknown_name
 from ppframe.schedule import generators as generators  # registers the built-in ones
+from ppframe.schedule.bulk import paused_collection
 from ppframe.schedule.generators.facts import (
     KIND,
     Shape,
@@ -52,7 +53,8 @@ def build_schedule(
             raise ConfigError(unknown_name(what, option, known), path=f"schedule.{option}")
     if chunks_per_rank is not None:
         options["chunks_per_rank"] = chunks_per_rank
-    schedule = build(ranks=ranks, microbatches=microbatches, **options)
+    with paused_collection():
+        schedule = build(ranks=ranks, microbatches=microbatches, **options)
     if not isinstance(schedule, Schedule):
         raise ConfigError(
             f"schedule `{name}` must build a Schedule, but builds {type(schedule).__name__}.",

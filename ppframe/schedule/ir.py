@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Final, Literal, final
+from typing import final
 
 from ppframe.errors import ScheduleError
-from ppframe.schedule.action import Action, Compute, Overlap, Reduce, parts
+from ppframe.schedule.action import OTHER_END, Action, Compute, Exchange, Overlap, Transfer
+from ppframe.schedule.dialects import Dialect
 from ppframe.schedule.placement import Placement
-
-Rows = tuple[tuple[Action, ...], ...]
-"""For each rank its actions, in order."""
+from ppframe.schedule.rows import Rows, read_file, read_rows, write_rows
 
 
 @final
@@ -38,7 +37,7 @@ class Schedule:
 
     actions: Rows
     placement: Placement
-    name: str = ""
+    name: str = field(default="", compare=False)
     forward_only: bool = False
     num_microbatches: int = field(init=False, compare=False, repr=False)
 
@@ -64,9 +63,60 @@ class Schedule:
         """The rank on which a stage runs for a microbatch."""
         return self.placement.owners[stage]
 
+    def owners(self, microbatch: int) -> tuple[int, ...]:  # noqa: ARG002
+        """The rank of each stage for a microbatch."""
+        return self.placement.owners
+
     def chain(self, microbatch: int) -> int:  # noqa: ARG002
         """Which of the model's chains through the ranks a microbatch takes; there is one, 0."""
         return 0
+
+    def to_text(self, dialect: Dialect = "ppframe") -> str:
+        """The CSV text: a line per rank, a cell per action.
+
+        Raises:
+            ScheduleError: the dialect is unknown, or has no word for an action.
+        """
+        return write_rows(self.actions, dialect)
+
+    def to_csv(self, path: str | PathLike[str], *, dialect: Dialect = "ppframe") -> None:
+        """Write the CSV text to a file.
+
+        Raises:
+            ScheduleError: as `to_text`.
+        """
+        Path(path).write_text(self.to_text(dialect), encoding="utf-8", newline="\n")
+
+    @classmethod
+    def from_text(
+        cls, text: str, *, dialect: Dialect = "ppframe", name: str = "", forward_only: bool = False
+    ) -> Schedule:
+        """The schedule of a CSV text; not verified yet.
+
+        Args:
+            text: a line per rank, a cell per action; empty cells are skipped.
+            dialect: letters of the text: ours, or torch's.
+            name: what it shall be called.
+            forward_only: whether the text has forwards only.
+
+        Raises:
+            ScheduleSyntaxError: the text is no schedule; names line and column.
+        """
+        rows, placement = read_rows(text, dialect, compute_only=True)
+        return cls(rows, placement, name, forward_only)
+
+    @classmethod
+    def from_csv(
+        cls, path: str | PathLike[str], *, dialect: Dialect = "ppframe", forward_only: bool = False
+    ) -> Schedule:
+        """The schedule of a file, named as the file is; not verified yet.
+
+        Raises:
+            ScheduleSyntaxError: as `from_text`.
+            OSError: the file can't be read.
+        """
+        name, text = Path(path).stem, read_file(path)
+        return cls.from_text(text, dialect=dialect, name=name, forward_only=forward_only)
 
 
 @final
@@ -86,7 +136,7 @@ class LoweredSchedule:
 
     actions: Rows
     placement: Placement
-    name: str = ""
+    name: str = field(default="", compare=False)
     forward_only: bool = False
     num_microbatches: int = field(init=False, compare=False, repr=False)
 
@@ -112,12 +162,78 @@ class LoweredSchedule:
         """The rank on which a stage runs for a microbatch."""
         return self.placement.owners[stage]
 
+    def owners(self, microbatch: int) -> tuple[int, ...]:  # noqa: ARG002
+        """The rank of each stage for a microbatch."""
+        return self.placement.owners
+
     def chain(self, microbatch: int) -> int:  # noqa: ARG002
         """Which of the model's chains through the ranks a microbatch takes; there is one, 0."""
         return 0
 
+    def to_text(self, dialect: Dialect = "ppframe") -> str:
+        """The CSV text: a line per rank, a cell per action.
+
+        Raises:
+            ScheduleError: the dialect is unknown, or has no word for an action.
+        """
+        return write_rows(self.actions, dialect)
+
+    def to_csv(self, path: str | PathLike[str], *, dialect: Dialect = "ppframe") -> None:
+        """Write the CSV text to a file.
+
+        Raises:
+            ScheduleError: as `to_text`.
+        """
+        Path(path).write_text(self.to_text(dialect), encoding="utf-8", newline="\n")
+
+    @classmethod
+    def from_text(
+        cls, text: str, *, dialect: Dialect = "ppframe", name: str = "", forward_only: bool = False
+    ) -> LoweredSchedule:
+        """The schedule of a CSV text; not verified yet.
+
+        Args:
+            text: a line per rank, a cell per action; empty cells are skipped.
+            dialect: letters of the text: ours, or torch's.
+            name: what it shall be called.
+            forward_only: whether the text has forwards only.
+
+        Raises:
+            ScheduleSyntaxError: the text is no schedule; names line and column.
+        """
+        rows, placement = read_rows(text, dialect, compute_only=False)
+        return cls(rows, placement, name, forward_only)
+
+    @classmethod
+    def from_csv(
+        cls, path: str | PathLike[str], *, dialect: Dialect = "ppframe", forward_only: bool = False
+    ) -> LoweredSchedule:
+        """The schedule of a file, named as the file is; not verified yet.
+
+        Raises:
+            ScheduleSyntaxError: as `from_text`.
+            OSError: the file can't be read.
+        """
+        name, text = Path(path).stem, read_file(path)
+        return cls.from_text(text, dialect=dialect, name=name, forward_only=forward_only)
+
 
 AnySchedule = Schedule | LoweredSchedule
+
+
+def is_carried(schedule: AnySchedule, stage: int) -> bool:
+    """Whether transfers carry the boundary between this stage and the next.
+
+    They do in a lowered schedule, where the two are on different ranks.
+    """
+    owners = schedule.placement.owners
+    return isinstance(schedule, LoweredSchedule) and owners[stage] != owners[stage + 1]
+
+
+def peer_of(schedule: AnySchedule, action: Transfer | Exchange) -> int:
+    """The rank at the other end of a message or exchange."""
+    end = action.send if isinstance(action, Exchange) else action
+    return schedule.rank_of(end.stage + OTHER_END[end.kind][1], end.microbatch)
 
 
 def _settle(schedule: AnySchedule) -> None:

@@ -7,81 +7,96 @@ ranks, such a run comes to the same end, so one walk proves a schedule for all.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
-from ppframe.schedule.action import OTHER_END, Action, ActionKind, Compute, Exchange, Transfer
-from ppframe.schedule.ir import LoweredSchedule, Schedule
-from ppframe.schedule.slots import Slots
+from ppframe.schedule.action import ActionKind, Exchange, Transfer
+from ppframe.schedule.faults import Wait
+from ppframe.schedule.ir import Schedule, peer_of
+from ppframe.schedule.ledger import NOWHERE, Ledger
+from ppframe.schedule.slots import Slots, singles_of
 
 UNIT_TIMES: Final = {ActionKind.F: 1, ActionKind.B: 1, ActionKind.W: 1, ActionKind.BW: 2}
 """Durations in the unit costs of the papers, where forward and both backward parts are equal."""
 
-
-@final
-class Wait(NamedTuple):
-    """A rank that can't go on.
-
-    Args:
-        rank: the rank.
-        step: index in its list of the action that waits.
-        action: that action.
-        missing: actions of which one must run first.
-        on: rank that has to run it.
-    """
-
-    rank: int
-    step: int
-    action: Action
-    missing: tuple[Action, ...]
-    on: int
+_Singles = Iterable[tuple[int, ActionKind, int]]
 
 
 @final
-class ComputeWalk(NamedTuple):
-    """A compute-only schedule in unit costs, without latency.
+class ComputeWalk:
+    """A compute-only schedule run as soon as its dependencies allow, without latency.
 
     Args:
-        starts: for each rank the start of each action.
-        ends: for each rank the end of each action.
-        waits: ranks that did not come to their end; empty for a legal schedule.
+        schedule: complete, each action once.
+        durations: how long an action of each kind takes, 1 or more.
     """
 
-    starts: list[list[int]]
-    ends: list[list[int]]
-    waits: tuple[Wait, ...]
+    def __init__(
+        self, schedule: Schedule, durations: Mapping[ActionKind, int] = UNIT_TIMES
+    ) -> None:
+        self.starts: list[list[int]] = [[] for _ in schedule.actions]
+        """For each rank the start of each action."""
+        self.ends: list[list[int]] = [[] for _ in schedule.actions]
+        """For each rank the end of each action."""
+        self._schedule = schedule
+        self._durations = durations
+        self._slots = Slots(schedule.num_stages, schedule.num_microbatches)
+        self._finish = [0] * self._slots.count
+        self._waiting: dict[int, list[int]] = {}
+        self._ready = deque(range(schedule.ranks))
+        while self._ready:
+            self._advance(self._ready.popleft())
 
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        """Ranks that did not come to their end; empty for a legal schedule."""
+        return tuple(self._waits())
 
-def walk_compute(schedule: Schedule) -> ComputeWalk:
-    """Run a compute-only schedule as soon as its dependencies allow."""
-    slots = Slots(schedule.num_stages, schedule.num_microbatches)
-    needed, left = slots.needed_by, slots.left_by
-    finish = [0] * slots.count
-    starts: list[list[int]] = [[] for _ in schedule.actions]
-    ends: list[list[int]] = [[] for _ in schedule.actions]
-    waiting: dict[int, list[int]] = {}
-    ready = deque(range(schedule.ranks))
-    while ready:
-        rank = ready.popleft()
-        row, row_starts, row_ends = schedule.actions[rank], starts[rank], ends[rank]
-        clock = row_ends[-1] if row_ends else 0
-        for action in row[len(row_ends) :]:
-            singles = singles_of(action)
-            slots_needed = [b + m for s, kind, m in singles for b in needed[kind][s]]
-            times = [finish[slot] for slot in slots_needed]
-            if 0 in times:
-                waiting.setdefault(slots_needed[times.index(0)], []).append(rank)
-                break
-            start = max(clock, *times) if times else clock
-            clock = start + sum([UNIT_TIMES[kind] for _, kind, _ in singles])
-            row_starts.append(start)
-            row_ends.append(clock)
-            for stage, kind, microbatch in singles:
-                for base in left[kind][stage]:
-                    finish[base + microbatch] = clock
-                    if base + microbatch in waiting:
-                        ready.extend(waiting.pop(base + microbatch))
-    return ComputeWalk(starts, ends, tuple(_compute_waits(schedule, slots, waiting, ends)))
+    def _advance(self, rank: int) -> None:
+        """Run a rank until it waits or ends."""
+        row, starts, ends = self._schedule.actions[rank], self.starts[rank], self.ends[rank]
+        clock = ends[-1] if ends else 0
+        for step in range(len(ends), len(row)):
+            singles = singles_of(row[step])
+            start, missing = self._start(singles, clock)
+            if missing != NOWHERE:
+                self._waiting.setdefault(missing, []).append(rank)
+                return
+            clock = start + sum([self._durations[kind] for _, kind, _ in singles])
+            starts.append(start)
+            ends.append(clock)
+            self._leave(singles, clock)
+
+    def _start(self, singles: _Singles, clock: int) -> tuple[int, int]:
+        """When an action can start, and the slot of the first thing that is missing."""
+        needed, finish = self._slots.needed_by, self._finish
+        for stage, kind, microbatch in singles:
+            for base in needed[kind][stage]:
+                end = finish[base + microbatch]
+                if end > clock:
+                    clock = end
+                elif not end:
+                    return clock, base + microbatch
+        return clock, NOWHERE
+
+    def _leave(self, singles: _Singles, clock: int) -> None:
+        """Enter what an action leaves, and wake who waits for it."""
+        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
+        for stage, kind, microbatch in singles:
+            for base in left[kind][stage]:
+                finish[base + microbatch] = clock
+                if base + microbatch in waiting:
+                    self._ready.extend(waiting.pop(base + microbatch))
+
+    def _waits(self) -> Iterator[Wait]:
+        schedule = self._schedule
+        for slot, ranks in self._waiting.items():
+            need, microbatch = self._slots.meaning(slot)
+            on = schedule.rank_of(need.stage, microbatch)
+            for rank in ranks:
+                step = len(self.ends[rank])
+                missing = need.actions(microbatch)
+                yield Wait(rank, step, schedule.actions[rank][step], missing, on)
 
 
 @final
@@ -89,79 +104,52 @@ class LoweredWalk(NamedTuple):
     """A lowered schedule run by rendezvous: a send and its receive happen together.
 
     Args:
-        order: (rank, step) of every action in an order in which one controller can run them; the
-            two ends of a message stand next to each other, the send first.
+        order: positions of the actions, as the ledger has them, in an order in which one controller
+            can run them; the two ends of a message stand next to each other, the send first.
         waits: ranks that did not come to their end; empty for a legal schedule.
     """
 
-    order: list[tuple[int, int]]
+    order: list[int]
     waits: tuple[Wait, ...]
 
 
-def walk_lowered(schedule: LoweredSchedule) -> LoweredWalk:
+def walk_lowered(ledger: Ledger) -> LoweredWalk:
     """Run a lowered schedule with blocking sends; ranks take turns, one computation each.
 
     What a rank needs of itself must stand before it in its list; the walk looks at messages only.
     """
-    actions = schedule.actions
-    heads = [0] * schedule.ranks
-    lengths = [len(row) for row in actions]
-    order: list[tuple[int, int]] = []
-    ready = deque(range(schedule.ranks))
+    stride = ledger.stride
+    mates, sends = ledger.mates()
+    rows = ledger.schedule.actions
+    heads = [rank * stride for rank in range(len(rows))]
+    lasts = [head + len(row) for head, row in zip(heads, rows, strict=True)]
+    order: list[int] = []
+    ready = deque(range(len(rows)))
     while ready:
         rank = ready.popleft()
-        while heads[rank] < lengths[rank]:
-            step = heads[rank]
-            action = actions[rank][step]
-            if not isinstance(action, Transfer | Exchange):
-                order.append((rank, step))
-                heads[rank] += 1
+        while (position := heads[rank]) < lasts[rank]:
+            mate = mates[position]
+            if mate == NOWHERE:
+                order.append(position)
+                heads[rank] = position + 1
                 ready.append(rank)
                 break
-            peer = peer_of(schedule, action)
-            there = heads[peer]
-            if there == lengths[peer] or actions[peer][there] != mate_of(action):
+            peer = mate // stride
+            if heads[peer] != mate:
                 break
-            pair = ((rank, step), (peer, there))
-            sends = isinstance(action, Exchange) or action.is_send
-            order.extend(pair if sends else pair[::-1])
-            heads[rank] += 1
+            order.extend((position, mate) if sends[position] else (mate, position))
+            heads[rank] = position + 1
             heads[peer] += 1
             ready.append(peer)
-    return LoweredWalk(order, tuple(_lowered_waits(schedule, heads)))
+    return LoweredWalk(order, tuple(_lowered_waits(ledger, heads)))
 
 
-def singles_of(action: Action) -> Iterable[tuple[int, ActionKind, int]]:
-    """Stage, kind and microbatch of a computation, or of both of a pair."""
-    return (action,) if type(action) is Compute else action  # type: ignore[return-value]
-
-
-def mate_of(action: Transfer | Exchange) -> Transfer | Exchange:
-    """What the other rank runs at the same time."""
-    return action.mirror if isinstance(action, Exchange) else action.other_end
-
-
-def peer_of(schedule: LoweredSchedule, action: Transfer | Exchange) -> int:
-    """The rank at the other end."""
-    single = action.send if isinstance(action, Exchange) else action
-    return schedule.rank_of(single.stage + OTHER_END[single.kind][1], single.microbatch)
-
-
-def _compute_waits(
-    schedule: Schedule, slots: Slots, waiting: dict[int, list[int]], ends: list[list[int]]
-) -> Iterable[Wait]:
-    for slot, ranks in waiting.items():
-        need, microbatch = slots.meaning(slot)
-        on = schedule.rank_of(need.stage, microbatch)
-        for rank in ranks:
-            step = len(ends[rank])
-            action = schedule.actions[rank][step]
-            yield Wait(rank, step, action, need.actions(microbatch), on)
-
-
-def _lowered_waits(schedule: LoweredSchedule, heads: list[int]) -> Iterable[Wait]:
-    for rank, step in enumerate(heads):
+def _lowered_waits(ledger: Ledger, heads: list[int]) -> Iterator[Wait]:
+    schedule = ledger.schedule
+    for rank, head in enumerate(heads):
+        step = head - rank * ledger.stride
         if step < len(schedule.actions[rank]):
             action = schedule.actions[rank][step]
             assert isinstance(action, Transfer | Exchange)  # nothing else waits
-            yield Wait(rank, step, action, (mate_of(action),), peer_of(schedule, action))
+            mate = action.mirror if isinstance(action, Exchange) else action.other_end
+            yield Wait(rank, step, action, (mate,), peer_of(schedule, action))

@@ -63,9 +63,9 @@ class ScheduleFacts:
     chunks_per_rank: int = 1
     min_chunks: int = 1
     max_chunks: int | None = None
-    takes_microbatches: Callable[[Shape], bool] = lambda shape: True
-    makespan: Callable[[Shape], int | None] = lambda shape: None
-    peak_in_flight: Callable[[Shape], tuple[int, ...] | None] = lambda shape: None
+    takes_microbatches: Callable[[Shape], bool] = lambda _: True
+    makespan: Callable[[Shape], int | None] = lambda _: None
+    peak_in_flight: Callable[[Shape], tuple[int, ...] | None] = lambda _: None
 
 
 Generator = Callable[..., Schedule]

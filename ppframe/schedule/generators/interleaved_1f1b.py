@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ppframe.schedule.action import ActionKind
+from ppframe.schedule.bulk import computes
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
 from ppframe.schedule.generators.orders import (
-    computes,
     depth_first,
     group_sizes,
     interleaved_warmup,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ppframe.schedule.action import ActionKind
+from ppframe.schedule.bulk import computes
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
-from ppframe.schedule.generators.orders import computes, one_forward_one_backward
+from ppframe.schedule.generators.orders import one_forward_one_backward
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
 

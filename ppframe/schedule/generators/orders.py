@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from ppframe.schedule.action import ActionKind, Compute
+from ppframe.schedule.action import Compute
 
 Pairs = list[tuple[int, int]]
 """(stage, microbatch) pairs in the order of a rank."""
@@ -49,12 +49,6 @@ def interleaved_warmup(rank: int, ranks: int, chunks_per_rank: int, sizes: Seque
     """
     total = chunks_per_rank * sum(sizes)
     return min(total, (chunks_per_rank - 1) * sizes[0] + 2 * (ranks - 1 - rank))
-
-
-def computes(kind: ActionKind, pairs: Iterable[tuple[int, int]]) -> list[Compute]:
-    """An action of this kind for each pair of stage and microbatch."""
-    # The unchecked constructor: these are made in hundreds of thousands, from ranges.
-    return [Compute._make((stage, kind, microbatch)) for stage, microbatch in pairs]
 
 
 def one_forward_one_backward(

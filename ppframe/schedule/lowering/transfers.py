@@ -13,11 +13,14 @@ send first would then wait for each other.
 
 from __future__ import annotations
 
-from typing import Final
+from operator import itemgetter
+from typing import Final, NamedTuple, final
 
 from ppframe.schedule.action import OTHER_END, Action, ActionKind, Transfer
+from ppframe.schedule.bulk import transfers
 from ppframe.schedule.ir import LoweredSchedule, Schedule
-from ppframe.schedule.walk import singles_of, walk_compute
+from ppframe.schedule.slots import singles_of
+from ppframe.schedule.verify import prove_compute
 
 _SENT: Final = {
     ActionKind.F: ActionKind.SEND_F,
@@ -26,34 +29,60 @@ _SENT: Final = {
 }
 """What sends on what a computation makes."""
 
+_Keyed = list[tuple[int, Action]]
+
+
+@final
+class _Route(NamedTuple):
+    """The messages of a stage in one direction; each field by microbatch."""
+
+    sends: list[Transfer]
+    receives: list[Transfer]
+    peers: list[int]
+
 
 def place_transfers(schedule: Schedule) -> LoweredSchedule:
-    """The schedule with SEND_F, RECV_F, SEND_B and RECV_B; a rank sends nothing to itself."""
-    walk = walk_compute(schedule)
+    """The schedule with SEND_F, RECV_F, SEND_B and RECV_B; a rank sends nothing to itself.
+
+    Raises:
+        ScheduleError: the schedule isn't legal.
+    """
+    walk = prove_compute(schedule)
     ranks = schedule.ranks
     # Keys put all actions in one order: by time; at the same time messages before computations;
-    # messages at the same time by their sender. No two entries of a list share a key.
-    keyed: list[list[tuple[int, Action]]] = [
+    # messages at the same time by their sender, whose list and whose peer's list have them in turn.
+    keyed: list[_Keyed] = [
         [((2 * start + 1) * ranks, action) for start, action in zip(starts, row, strict=True)]
         for starts, row in zip(walk.starts, schedule.actions, strict=True)
     ]
+    routes = {send: _routes(schedule, send) for send in set(_SENT.values())}
     for rank, (ends, row) in enumerate(zip(walk.ends, schedule.actions, strict=True)):
         for end, action in zip(ends, row, strict=True):
+            key = 2 * end * ranks + rank
             for stage, kind, microbatch in singles_of(action):
-                _add_message(schedule, keyed, 2 * end * ranks + rank, stage, kind, microbatch)
-    rows = tuple(tuple(a for _, a in sorted(r, key=lambda entry: entry[0])) for r in keyed)
+                route = routes[_SENT[kind]][stage] if kind in _SENT else None
+                if route is not None:
+                    keyed[rank].append((key, route.sends[microbatch]))
+                    keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
+    rows = tuple(tuple([action for _, action in sorted(row, key=_KEY)]) for row in keyed)
     return LoweredSchedule(rows, schedule.placement, schedule.name, schedule.forward_only)
 
 
-def _add_message(schedule, keyed, key, stage, kind, microbatch) -> None:  # type: ignore
-    send = _SENT.get(kind)
-    if send is None:
-        return
+_KEY: Final = itemgetter(0)
+
+
+def _routes(schedule: Schedule, send: ActionKind) -> list[_Route | None]:
+    """For each stage its messages by this kind of send; None where there are none."""
     receive, offset = OTHER_END[send]
-    there = stage + offset
-    if not 0 <= there < schedule.num_stages:
-        return
-    rank, peer = schedule.rank_of(stage, microbatch), schedule.rank_of(there, microbatch)
-    if rank != peer:
-        keyed[rank].append((key, Transfer._make((stage, send, microbatch))))
-        keyed[peer].append((key, Transfer._make((there, receive, microbatch))))
+    count = schedule.num_microbatches
+    owners = [schedule.owners(microbatch) for microbatch in range(count)]
+    routes: list[_Route | None] = []
+    for stage in range(schedule.num_stages):
+        there = stage + offset
+        if not 0 <= there < schedule.num_stages or owners[0][stage] == owners[0][there]:
+            routes.append(None)
+        else:
+            peers = [ranks[there] for ranks in owners]
+            both = transfers(send, stage, count), transfers(receive, there, count)
+            routes.append(_Route(*both, peers))
+    return routes

@@ -1,0 +1,181 @@
+"""Rows: the CSV form of schedules, a line per rank and a cell per action.
+
+There is no header, and empty cells are skipped, so that files which draw bubbles as such can be
+read too. The placement stands nowhere: it is seen from which rank computes which stage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from os import PathLike
+from pathlib import Path
+from typing import Final, NamedTuple, NoReturn, final
+
+from ppframe.errors import ScheduleSyntaxError
+from ppframe.schedule.action import Action, Compute, Overlap, parts
+from ppframe.schedule.dialects import Dialect, read_action, require_dialect, write_action
+from ppframe.schedule.placement import Placement
+
+Rows = tuple[tuple[Action, ...], ...]
+"""For each rank its actions, in order."""
+
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+@final
+class _Cell(NamedTuple):
+    action: Action
+    column: int
+
+
+def write_rows(rows: Rows, dialect: Dialect = "ppframe") -> str:
+    """The CSV text of rows.
+
+    Raises:
+        ScheduleError: the dialect is unknown, or has no word for an action.
+
+    Example:
+        >>> write_rows(((Action.parse("0F0"), Action.parse("0BW0")),))
+        '0F0,0BW0\\n'
+    """
+    require_dialect(dialect)
+    return "".join(",".join(write_action(a, dialect) for a in row) + "\n" for row in rows)
+
+
+def read_rows(
+    text: str, dialect: Dialect = "ppframe", *, compute_only: bool
+) -> tuple[Rows, Placement]:
+    """The rows of a CSV text, and which rank owns which stage.
+
+    Line ends of all systems and a byte order mark are taken; blanks around a cell and empty lines
+    at the end don't count.
+
+    Args:
+        text: the CSV text.
+        dialect: its letters.
+        compute_only: whether communication is a fault.
+
+    Raises:
+        ScheduleSyntaxError: a cell is no action, a line holds none, a stage is computed on two
+            ranks or on none; names line and column, and rank, step and action.
+
+    Example:
+        >>> read_rows("0F0,0BW0", compute_only=True)
+        (((0F0, 0BW0),), Placement(owners=(0,), ranks=1))
+    """
+    require_dialect(dialect)
+    lines = (
+        text.removeprefix(_BYTE_ORDER_MARK).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    )
+    while lines and not lines[-1].strip(" \t,"):
+        lines.pop()
+    if not lines:
+        raise ScheduleSyntaxError(
+            "a schedule must have a line for each rank, but the text is empty."
+        )
+    table = [_read_line(line, rank, dialect, compute_only) for rank, line in enumerate(lines)]
+    owners = _owners(table)
+    return tuple(tuple(cell.action for cell in row) for row in table), Placement(owners)
+
+
+def read_file(path: str | PathLike[str]) -> str:
+    """The text of a schedule file.
+
+    Raises:
+        ScheduleSyntaxError: it is not UTF-8 text.
+        OSError: it can't be read.
+    """
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - before.rfind(b"\n")
+        raise ScheduleSyntaxError(
+            f"{path} must be UTF-8 text, but has byte 0x{data[error.start]:02x} in line {line}, "
+            f"column {column}. Save it as plain CSV.",
+            line=line,
+            column=column,
+        ) from None
+
+
+def _read_line(line: str, rank: int, dialect: Dialect, compute_only: bool) -> list[_Cell]:
+    row: list[_Cell] = []
+    column = 1
+    for raw in line.split(","):
+        text = raw.strip(" \t")
+        if text:
+            start = column + raw.index(text)
+            action = _read_cell(text, rank, len(row), start, dialect)
+            if action is not None:
+                row.append(_Cell(action, start))
+                if compute_only and not isinstance(action, Compute | Overlap):
+                    _refuse(
+                        row[-1], rank, len(row) - 1, "be a computation, as the schedule is compute "
+                        "only", "Read it with `LoweredSchedule.from_csv`.",
+                    )  # fmt: skip
+        column += len(raw) + 1
+    if not row:
+        raise ScheduleSyntaxError(
+            f"line {rank + 1} must hold the actions of rank {rank}, but holds none. Take the line "
+            "out.",
+            line=rank + 1,
+            rank=rank,
+        )
+    return row
+
+
+def _read_cell(text: str, rank: int, step: int, column: int, dialect: Dialect) -> Action | None:
+    try:
+        return read_action(text, dialect)
+    except ScheduleSyntaxError as error:
+        raise ScheduleSyntaxError(
+            f"line {rank + 1}, column {column}: {error}",
+            line=rank + 1,
+            column=column,
+            rank=rank,
+            step=step,
+            action=error.action,
+        ) from None
+
+
+def _owners(table: list[list[_Cell]]) -> tuple[int, ...]:
+    """The rank of each stage: the one that computes most of it; the others are at fault."""
+    counts: dict[int, Counter[int]] = {}
+    for rank, row in enumerate(table):
+        for cell in row:
+            for part in parts(cell.action):
+                if isinstance(part, Compute):
+                    counts.setdefault(part.stage, Counter())[rank] += 1
+    owners = {stage: ranks.most_common(1)[0][0] for stage, ranks in counts.items()}
+    for rank, row in enumerate(table):
+        for step, cell in enumerate(row):
+            for part in parts(cell.action):
+                if owners.get(part.stage, rank) != rank and isinstance(part, Compute):
+                    rule = f"stand on one rank with the rest of stage {part.stage}"
+                    _refuse(cell, rank, step, rule, f"That is rank {owners[part.stage]}.")
+                if part.stage >= len(owners):
+                    rule = f"be of a stage from 0 to {len(owners) - 1}, as there are {len(owners)}"
+                    _refuse(cell, rank, step, rule, "Number the stages without gaps.")
+    _require_busy(table, owners)
+    return tuple(owners[stage] for stage in range(len(owners)))
+
+
+def _require_busy(table: list[list[_Cell]], owners: dict[int, int]) -> None:
+    """Check that every rank computes something."""
+    for rank, row in enumerate(table):
+        if rank not in owners.values():
+            _refuse(row[0], rank, 0, "be on a rank that computes", "Take the line out.")
+
+
+def _refuse(cell: _Cell, rank: int, step: int, rule: str, change: str) -> NoReturn:
+    raise ScheduleSyntaxError(
+        f"line {rank + 1}, column {cell.column}: an action must {rule}, but `{cell.action}` stands "
+        f"on rank {rank}, step {step}. {change}",
+        line=rank + 1,
+        column=cell.column,
+        rank=rank,
+        step=step,
+        action=cell.action,
+    )
