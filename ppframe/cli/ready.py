@@ -1,0 +1,63 @@
+"""The command line made ready for Hydra: vetted, checked as a whole, with a folder of its own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ppframe.cli.composer import Composer
+from ppframe.cli.entry import quoted
+from ppframe.cli.folders import bounded, claim_folder, hidden_files
+from ppframe.cli.overrides import Vetted, vet
+from ppframe.config import Launch, load_config
+from ppframe.config.plain import select
+from ppframe.errors import ConfigError, Fault
+
+
+def ready_overrides(arguments: argparse.Namespace) -> list[str]:
+    """The overrides as Hydra takes them.
+
+    Args:
+        arguments: the command line as Hydra's own parser reads it.
+
+    Raises:
+        ConfigError: with every fault of the command line and of the configuration; in a sweep only
+            with those that all jobs share, since others don't stop the rest.
+    """
+    folder = Path.cwd()
+    composer = Composer.from_arguments(arguments)
+    for file in hidden_files(folder):
+        sys.stderr.write(f"{file} is not used: ppframe has an option of that name. Rename it.\n")
+    vetted = vet(arguments.overrides, composer, folder, sweeping=arguments.multirun)
+    if arguments.cfg is not None:
+        return _without_faults(vetted, vetted.faults)
+    overrides = _without_faults(vetted, _all_faults(vetted, composer, folder))
+    key = "hydra.sweep.dir" if vetted.sweeps else "hydra.run.dir"
+    chosen = [override for override in overrides if override.partition("=")[0] == key]
+    wanted = folder / str(select(composer.compose(vetted.runs[0]).whole, key))
+    made = bounded(wanted) if chosen else claim_folder(wanted)
+    kept = [override for override in overrides if override not in chosen]
+    return [*kept, f"{key}={quoted(str(made))}"]
+
+
+def _without_faults(vetted: Vetted, faults: Sequence[Fault]) -> list[str]:
+    if faults:
+        raise ConfigError(faults)
+    return list(vetted.overrides)
+
+
+def _all_faults(vetted: Vetted, composer: Composer, folder: Path) -> list[Fault]:
+    """The faults of the command line, then those of the configurations that all runs share."""
+    runs = [_faults(composer, run, folder) for run in vetted.runs]
+    shared = [fault for fault in runs[0] if all(fault in faults for faults in runs)]
+    return [*vetted.faults, *shared]
+
+
+def _faults(composer: Composer, overrides: Sequence[str], folder: Path) -> tuple[Fault, ...]:
+    try:
+        load_config(composer.compose(overrides).task, Launch(folder=folder, run_dir=folder))
+    except ConfigError as error:
+        return error.faults
+    return ()

@@ -1,0 +1,62 @@
+"""The end of a sweep: what became of each job, as a table and as a CSV file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, final
+
+from hydra.experimental.callback import Callback
+from rich.console import Console
+from rich.table import Table
+
+from ppframe.cli.records import RECORDS, Row, sweep_rows, write_csv
+
+TABLE = "sweep.csv"
+_WIDTH_ELSEWHERE = 160
+
+
+@final
+class SweepTable(Callback):
+    """Draws the table when the last job has ended, and exits with 1 if any failed."""
+
+    def on_multirun_start(self, config: Any, **_: Any) -> None:
+        """Forget the records of an earlier sweep in the same folder."""
+        shutil.rmtree(Path(config.hydra.sweep.dir) / RECORDS, ignore_errors=True)
+
+    def on_multirun_end(self, config: Any, **_: Any) -> None:
+        """Draw the table, write the file, exit."""
+        sweep_dir = Path(config.hydra.sweep.dir)
+        rows = sweep_rows(sweep_dir)
+        if not rows:
+            return
+        write_csv(rows, sweep_dir / TABLE)
+        console = Console(stderr=False, width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
+        console.print(sweep_table(rows, title=f"sweep in {sweep_dir}"))
+        failed = [row for row in rows if row["status"] != "finished"]
+        if failed:
+            sys.exit(1)
+
+
+def sweep_table(rows: Sequence[Row], *, title: str) -> Table:
+    """The rows for people: columns in which nothing stands are left out."""
+    table = Table(title=title, title_justify="left")
+    columns = [
+        column
+        for column in rows[0]
+        if column not in ("run_dir", "error") and any(row[column] not in (None, "") for row in rows)
+    ]
+    for column in columns:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        style = None if row["status"] == "finished" else "red"
+        table.add_row(*(_cell(row[column]) for column in columns), style=style)
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else str(value)

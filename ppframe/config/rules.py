@@ -1,0 +1,104 @@
+"""Combinations that can't run: rules between values that are right each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ppframe.config.instantiate import make_schedule
+from ppframe.config.plain import MISSING
+from ppframe.config.schema import CheckpointConfig, Component, ModelConfig, PipelineConfig
+from ppframe.errors import ConfigError, Fault, PPFrameError
+
+
+def combination_faults(values: Mapping[str, Any]) -> list[Fault]:
+    """Every broken rule between values.
+
+    Args:
+        values: checked values by key of the configuration; a rule whose values are not all there is
+            left out.
+    """
+    return [
+        fault
+        for rule, keys in _RULES
+        if not any(values.get(key, MISSING) is MISSING for key in keys)
+        for fault in rule(*(values[key] for key in keys))
+    ]
+
+
+def _microbatch_fits_batch(pipeline: PipelineConfig) -> Iterator[Fault]:
+    if pipeline.microbatch_size > pipeline.batch_size:
+        yield Fault(
+            "pipeline.microbatch_size",
+            f"must be at most pipeline.batch_size ({pipeline.batch_size}), but is "
+            f"{pipeline.microbatch_size}. Lower it, or raise the batch size.",
+        )
+
+
+def _schedule_and_modules(
+    component: Component, pipeline: PipelineConfig, model: ModelConfig
+) -> Iterator[Fault]:
+    try:
+        schedule = make_schedule(component, pipeline)
+    except ConfigError as error:
+        yield from error.faults
+        return
+    except PPFrameError as error:
+        yield Fault("schedule", str(error))
+        return
+    if schedule.ranks != pipeline.ranks:
+        yield Fault(
+            "pipeline.ranks",
+            f"must be {schedule.ranks}, as schedule `{component.label}` has it, but is "
+            f"{pipeline.ranks}. Set pipeline.ranks={schedule.ranks}.",
+        )
+        return
+    yield from _modules_fill_stages(schedule.chunks_per_rank, pipeline, model)
+
+
+def _modules_fill_stages(
+    chunks_per_rank: int, pipeline: PipelineConfig, model: ModelConfig
+) -> Iterator[Fault]:
+    num_stages, num_modules = pipeline.ranks * chunks_per_rank, model.num_modules
+    if num_stages > num_modules:
+        yield Fault(
+            "pipeline.ranks",
+            f"must make at most as many stages as the model has chunks, {num_modules}, but makes "
+            f"{num_stages} (ranks {pipeline.ranks}, chunks per rank {chunks_per_rank}). Use at "
+            f"most {num_modules // chunks_per_rank} ranks, fewer chunks per rank, or a deeper "
+            "model.",
+        )
+    elif not isinstance(pipeline.partition, str):
+        counts = pipeline.partition
+        if len(counts) != num_stages or sum(counts) != num_modules:
+            yield Fault(
+                "pipeline.partition",
+                f"must be {num_stages} counts with sum {num_modules}, but is {list(counts)} with "
+                f"sum {sum(counts)}. Give the number of chunks of each stage, or `even`.",
+            )
+
+
+def _evaluation_has_a_checkpoint(mode: str, checkpoint: CheckpointConfig) -> Iterator[Fault]:
+    if mode == "eval" and checkpoint.path is None:
+        yield Fault(
+            "checkpoint.path",
+            "must be given with mode=eval, but is null. Type `checkpoint=PATH`, such as "
+            "RUN_DIR/checkpoints/final.pt.",
+        )
+
+
+def _checkpoint_exists(checkpoint: CheckpointConfig) -> Iterator[Fault]:
+    if checkpoint.path is not None and not checkpoint.path.exists():
+        yield Fault(
+            "checkpoint.path",
+            f"must be a file that is there, but is {checkpoint.path}. Correct it; "
+            "`checkpoint=NAME` otherwise picks one of the files in conf/checkpoint.",
+        )
+
+
+_RULES: tuple[tuple[Callable[..., Iterator[Fault]], tuple[str, ...]], ...] = (
+    (_microbatch_fits_batch, ("pipeline",)),
+    (_schedule_and_modules, ("schedule", "pipeline", "model")),
+    (_evaluation_has_a_checkpoint, ("mode", "checkpoint")),
+    (_checkpoint_exists, ("checkpoint",)),
+)
