@@ -18,6 +18,7 @@ from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_fac
 from ppframe.schedule.ir import LoweredSchedule, Schedule
 from ppframe.schedule.lowering import lower
 from ppframe.schedule.placement import Placement
+from ppframe.schedule.text import grid
 from ppframe.schedule.verify import execution_order, verify
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "dependencies",
     "execution_order",
     "forward_only",
+    "grid",
     "lower",
     "nearest_microbatches",
     "schedule_facts",

@@ -8,6 +8,7 @@ in a fifth of the time; they stay immutable, hashable and equal by value.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple, final
 
@@ -327,6 +328,14 @@ class Overlap(_Pair, Action):
         return f"({self.first};{self.second})"
 
     __str__ = __repr__
+
+
+def singles_of(action: Action) -> Iterable[tuple[int, ActionKind, int]]:
+    """Stage, kind and microbatch of an action, or of both that a pair is made of; no reduction."""
+    return (action,) if type(action) in _SINGLES else action  # type: ignore[return-value]
+
+
+_SINGLES: Final = (Compute, Transfer)
 
 
 def parts(action: Action) -> tuple[Action, ...]:

@@ -10,7 +10,7 @@ from ppframe.errors import IncompleteSchedule, ScheduleError
 from ppframe.schedule.action import Action, ActionKind, Compute, Overlap, Reduce, parts
 from ppframe.schedule.dependencies import ACTIVATION, INPUT_GRADIENT, WEIGHT_GRADIENT, Need
 from ppframe.schedule.faults import fault, too_early
-from ppframe.schedule.ir import AnySchedule
+from ppframe.schedule.ir import AnySchedule, microbatches_of
 from ppframe.schedule.ledger import NOWHERE, Ledger
 
 
@@ -40,9 +40,7 @@ def require_known_microbatches(schedule: AnySchedule) -> None:
     Raises:
         IncompleteSchedule: there is none, or an action has an index beyond them.
     """
-    actions = chain.from_iterable(schedule.actions)
-    singles = chain.from_iterable(parts(action) for action in actions)
-    counts = Counter([single.microbatch for single in singles if isinstance(single, Compute)])
+    counts = Counter(chain.from_iterable(map(microbatches_of, schedule.actions)))
     full = schedule.num_stages * (1 if schedule.forward_only else 2)
     known = 1 + max((index for index, count in counts.items() if 2 * count >= full), default=-1)
     if not counts:

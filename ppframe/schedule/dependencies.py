@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from ppframe.errors import ScheduleError
-from ppframe.schedule.action import Action, ActionKind, Reduce, parts
+from ppframe.schedule.action import Action, ActionKind, Reduce, singles_of
 
 _F, _B, _W, _BW = ActionKind.F, ActionKind.B, ActionKind.W, ActionKind.BW
 
@@ -111,9 +111,9 @@ def dependencies(
         need = Need(action.stage, WEIGHT_GRADIENT)
         return tuple(need.actions(microbatch) for microbatch in range(num_microbatches))
     return tuple(
-        need.actions(part.microbatch)
-        for part in parts(action)
-        for need in needs_of(part.kind, part.stage, num_stages, carried)
+        need.actions(microbatch)
+        for stage, kind, microbatch in singles_of(action)
+        for need in needs_of(kind, stage, num_stages, carried)
     )
 
 

@@ -245,11 +245,12 @@ def _settle(schedule: AnySchedule) -> None:
             f"a schedule must have a list of actions for each of the {schedule.placement.ranks} "
             f"ranks of its placement, but has {len(rows)}."
         )
-    highest = max(map(_highest_microbatch, rows), default=-1)
+    highest = max(max(microbatches_of(row), default=-1) for row in rows)
     object.__setattr__(schedule, "num_microbatches", highest + 1)
 
 
-def _highest_microbatch(row: Sequence[Action]) -> int:
-    highest = max((action[2] for action in row if type(action) is Compute), default=-1)
-    pairs = (action for action in row if type(action) is Overlap)
-    return max((part.microbatch for pair in pairs for part in pair), default=highest)
+def microbatches_of(row: Sequence[Action]) -> list[int]:
+    """The microbatch of every computation in a list, without order."""
+    single = [action[2] for action in row if type(action) is Compute]
+    pairs = [action for action in row if type(action) is Overlap]
+    return single + [part.microbatch for pair in pairs for part in pair]

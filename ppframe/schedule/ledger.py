@@ -18,11 +18,12 @@ from ppframe.schedule.action import (
     Compute,
     Reduce,
     Transfer,
+    singles_of,
 )
 from ppframe.schedule.dependencies import Need
 from ppframe.schedule.faults import fault, too_early
 from ppframe.schedule.ir import AnySchedule, LoweredSchedule, is_carried
-from ppframe.schedule.slots import Slots, singles_of
+from ppframe.schedule.slots import Slots
 
 NOWHERE: Final = -1
 """Position of what no action leaves."""

@@ -12,10 +12,9 @@ numbers, to which the microbatch is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, final
 
-from ppframe.schedule.action import Action, ActionKind, Compute, Transfer
+from ppframe.schedule.action import ActionKind
 from ppframe.schedule.dependencies import (
     ACTIVATION,
     INPUT_GRADIENT,
@@ -90,11 +89,3 @@ class Slots:
 
     def _base(self, code: int, stage: int) -> int:
         return (code * self.num_stages + stage) * self.num_microbatches
-
-
-def singles_of(action: Action) -> Iterable[tuple[int, ActionKind, int]]:
-    """Stage, kind and microbatch of an action, or of both that a pair is made of."""
-    return (action,) if type(action) in _SINGLES else action  # type: ignore[return-value]
-
-
-_SINGLES: Final = (Compute, Transfer)

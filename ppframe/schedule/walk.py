@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, final
 
-from ppframe.schedule.action import ActionKind, Exchange, Transfer
+from ppframe.schedule.action import ActionKind, Exchange, Transfer, singles_of
 from ppframe.schedule.faults import Wait
 from ppframe.schedule.ir import Schedule, peer_of
 from ppframe.schedule.ledger import NOWHERE, Ledger
-from ppframe.schedule.slots import Slots, singles_of
+from ppframe.schedule.slots import Slots
 
 UNIT_TIMES: Final = {ActionKind.F: 1, ActionKind.B: 1, ActionKind.W: 1, ActionKind.BW: 2}
 """Durations in the unit costs of the papers, where forward and both backward parts are equal."""
@@ -53,19 +53,26 @@ class ComputeWalk:
         return tuple(self._waits())
 
     def _advance(self, rank: int) -> None:
-        """Run a rank until it waits or ends."""
+        """Run a rank until it waits or ends; wake who waits for what it leaves."""
         row, starts, ends = self._schedule.actions[rank], self.starts[rank], self.ends[rank]
+        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
+        durations = self._durations
         clock = ends[-1] if ends else 0
         for step in range(len(ends), len(row)):
             singles = singles_of(row[step])
-            start, missing = self._start(singles, clock)
+            clock, missing = self._start(singles, clock)
             if missing != NOWHERE:
-                self._waiting.setdefault(missing, []).append(rank)
+                waiting.setdefault(missing, []).append(rank)
                 return
-            clock = start + sum([self._durations[kind] for _, kind, _ in singles])
-            starts.append(start)
+            starts.append(clock)
+            for _, kind, _ in singles:
+                clock += durations[kind]
             ends.append(clock)
-            self._leave(singles, clock)
+            for stage, kind, microbatch in singles:
+                for base in left[kind][stage]:
+                    finish[base + microbatch] = clock
+                    if base + microbatch in waiting:
+                        self._ready.extend(waiting.pop(base + microbatch))
 
     def _start(self, singles: _Singles, clock: int) -> tuple[int, int]:
         """When an action can start, and the slot of the first thing that is missing."""
@@ -78,15 +85,6 @@ class ComputeWalk:
                 elif not end:
                     return clock, base + microbatch
         return clock, NOWHERE
-
-    def _leave(self, singles: _Singles, clock: int) -> None:
-        """Enter what an action leaves, and wake who waits for it."""
-        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
-        for stage, kind, microbatch in singles:
-            for base in left[kind][stage]:
-                finish[base + microbatch] = clock
-                if base + microbatch in waiting:
-                    self._ready.extend(waiting.pop(base + microbatch))
 
     def _waits(self) -> Iterator[Wait]:
         schedule = self._schedule

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ppframe.schedule.generators import dora as dora
 from ppframe.schedule.generators import dora_dfs as dora_dfs
+from ppframe.schedule.generators import from_csv as from_csv
+from ppframe.schedule.generators import gpipe as gpipe
 from ppframe.schedule.generators import interleaved_1f1b as interleaved_1f1b
+from ppframe.schedule.generators import looped_bfs as looped_bfs
 from ppframe.schedule.generators import one_f_one_b as one_f_one_b

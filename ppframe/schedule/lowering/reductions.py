@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ppframe.schedule.action import SEND_KINDS, Action, Exchange, Reduce, Transfer, parts
+from ppframe.schedule.action import Action, ActionKind, Exchange, Reduce, Transfer, parts
 from ppframe.schedule.dependencies import WEIGHT_GRADIENT
 from ppframe.schedule.ir import LoweredSchedule
 
@@ -33,7 +33,7 @@ def _with_reductions(row: Sequence[Action]) -> tuple[Action, ...]:
     }
     places: dict[int, list[Action]] = {}
     for stage, step in last.items():
-        places.setdefault(_after_sends(row, step), []).append(Reduce(stage))
+        places.setdefault(_after_send(row, step, stage), []).append(Reduce(stage))
     with_reductions: list[Action] = []
     for step, action in enumerate(row):
         with_reductions.append(action)
@@ -41,14 +41,11 @@ def _with_reductions(row: Sequence[Action]) -> tuple[Action, ...]:
     return tuple(with_reductions)
 
 
-def _after_sends(row: Sequence[Action], step: int) -> int:
-    """The step itself, or that of the last of the sends that follow it directly."""
-    while step + 1 < len(row) and _sends(row[step + 1]):
-        step += 1
+def _after_send(row: Sequence[Action], step: int, stage: int) -> int:
+    """The step at which a stage has sent what it made; the same step where it sends nothing."""
+    for later in range(step + 1, len(row)):
+        if not isinstance(row[later], Transfer | Exchange):
+            break
+        if any(part[:2] == (stage, ActionKind.SEND_B) for part in parts(row[later])):
+            return later
     return step
-
-
-def _sends(action: Action) -> bool:
-    return (
-        action.kind in SEND_KINDS if isinstance(action, Transfer) else isinstance(action, Exchange)
-    )

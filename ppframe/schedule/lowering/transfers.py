@@ -16,10 +16,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Final, NamedTuple, final
 
-from ppframe.schedule.action import OTHER_END, Action, ActionKind, Transfer
+from ppframe.schedule.action import OTHER_END, Action, ActionKind, Transfer, singles_of
 from ppframe.schedule.bulk import transfers
 from ppframe.schedule.ir import LoweredSchedule, Schedule
-from ppframe.schedule.slots import singles_of
 from ppframe.schedule.verify import prove_compute
 
 _SENT: Final = {
