@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ppframe.errors import ConfigError
 from ppframe.schedule.action import ActionKind, Compute
+from ppframe.schedule.bulk import computes
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
 
@@ -22,21 +24,35 @@ def forward_only(like: Placement | Schedule, num_microbatches: int) -> Schedule:
         like: where the stages are.
         num_microbatches: 1 or more.
 
+    Raises:
+        ConfigError: there is no microbatch.
+
     Example:
         >>> forward_only(Placement.v(2), 1).actions
         ((0F0, 3F0), (1F0, 2F0))
     """
     placement = like.placement if isinstance(like, Schedule) else like
+    _require_positive(num_microbatches)
     sweeps = _sweeps(placement)
+    order = [
+        (stage, first + offset)
+        for first in range(0, num_microbatches, placement.ranks)
+        for sweep in sweeps
+        for offset in range(min(placement.ranks, num_microbatches - first))
+        for stage in sweep
+    ]
     rows: list[list[Compute]] = [[] for _ in range(placement.ranks)]
-    for first in range(0, num_microbatches, placement.ranks):
-        group = range(first, min(first + placement.ranks, num_microbatches))
-        for sweep in sweeps:
-            for microbatch in group:
-                for stage in sweep:
-                    rows[placement[stage]].append(Compute(stage, ActionKind.F, microbatch))
+    for action in computes(ActionKind.F, order):
+        rows[placement[action.stage]].append(action)
     name = f"{like.name}-forward" if isinstance(like, Schedule) and like.name else "forward"
     return Schedule(tuple(map(tuple, rows)), placement, name, forward_only=True)
+
+
+def _require_positive(num_microbatches: int) -> None:
+    if num_microbatches < 1:
+        raise ConfigError(
+            f"must be at least 1, but is {num_microbatches}.", path="num_microbatches"
+        )
 
 
 def _sweeps(placement: Placement) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NoReturn, final
 
 from ppframe.errors import (
@@ -12,13 +13,13 @@ from ppframe.errors import (
 from ppframe.schedule.action import (
     OTHER_END,
     SEND_KINDS,
-    TRANSFER_KINDS,
     Action,
     ActionKind,
     Compute,
+    Exchange,
+    Overlap,
     Reduce,
     Transfer,
-    singles_of,
 )
 from ppframe.schedule.dependencies import Need
 from ppframe.schedule.faults import fault, too_early
@@ -88,17 +89,16 @@ class Ledger:
         mates = [NOWHERE] * (self.stride * self.schedule.ranks)
         sends = bytearray(len(mates))
         for send in SEND_KINDS:
-            receive, offset = OTHER_END[send]
-            for stage in range(max(0, -offset), self.schedule.num_stages - max(0, offset)):
-                ends = zip(
-                    self.positions(send, stage),
-                    self.positions(receive, stage + offset),
-                    strict=True,
-                )
-                for sent, received in ends:
-                    if sent != NOWHERE:
-                        mates[sent], mates[received], sends[sent] = received, sent, True
+            for sent, received in self.messages(send):
+                mates[sent], mates[received], sends[sent] = received, sent, True
         return mates, sends
+
+    def messages(self, send: ActionKind) -> Iterator[tuple[int, int]]:
+        """Positions of the two ends of every message in one direction."""
+        receive, offset = OTHER_END[send]
+        for stage in range(max(0, -offset), self.schedule.num_stages - max(0, offset)):
+            ends = self.positions(send, stage), self.positions(receive, stage + offset)
+            yield from (pair for pair in zip(*ends, strict=True) if NOWHERE not in pair)
 
     def require_local_order(self) -> None:
         """Check that what a lowered schedule's actions need of their own rank stands before them.
@@ -123,37 +123,60 @@ class Ledger:
         }
 
     def _enter(self, rank: int) -> None:
-        where, left, needed = self.where, self.slots.left_by, self._local
+        where, left, needed, owners = self.where, self.slots.left_by, self._local, self._owners
         num_stages, num_microbatches = self.schedule.num_stages, self.schedule.num_microbatches
-        for step, action in enumerate(self.schedule.actions[rank]):
-            if type(action) is Reduce:
+        steps, singles = self._unpacked(rank)
+        for step, (stage, kind, m) in zip(steps, singles, strict=True):
+            if m >= num_microbatches or stage >= num_stages or owners[m][stage] != rank:
+                self._refuse_place(rank, step)
+            for base in needed[kind][stage]:
+                if where[base + m] == NOWHERE and self._early is None:
+                    self._early = (rank, step, base + m)
+            for base in left[kind][stage]:
+                if where[base + m] != NOWHERE:
+                    self._refuse_twice(rank, step, where[base + m])
+                where[base + m] = rank * self.stride + step
+
+    def _unpacked(self, rank: int) -> tuple[Iterable[int], Sequence[Compute | Transfer]]:
+        """A rank's single actions and their steps; pairs come apart, reductions are entered."""
+        row = self.schedule.actions[rank]
+        single = [action for action in row if type(action) is Compute or type(action) is Transfer]
+        if len(single) == len(row):
+            return range(len(row)), single
+        unpacked: list[tuple[int, Compute | Transfer]] = []
+        for step, action in enumerate(row):
+            if isinstance(action, Reduce):
                 self._enter_reduction(rank, step, action)
-                continue
-            singles = singles_of(action)
-            for stage, kind, m in singles:
-                if m >= num_microbatches or stage >= num_stages or self._owners[m][stage] != rank:
-                    self._refuse_place(rank, step, action)
-                for base in needed[kind][stage]:
-                    if where[base + m] == NOWHERE and self._early is None:
-                        self._early = (rank, step, base + m)
-            for stage, kind, m in singles:
-                for base in left[kind][stage]:
-                    if where[base + m] != NOWHERE:
-                        self._refuse_twice(rank, step, kind, where[base + m])
-                    where[base + m] = rank * self.stride + step
+            elif isinstance(action, Overlap | Exchange):
+                unpacked += [(step, action[0]), (step, action[1])]
+            elif isinstance(action, Compute | Transfer):
+                unpacked.append((step, action))
+            if isinstance(action, Overlap):
+                self._note_dependent(rank, step, action)
+        return [step for step, _ in unpacked], [part for _, part in unpacked]
+
+    def _note_dependent(self, rank: int, step: int, pair: Overlap) -> None:
+        """Note a pair whose second action needs its first: they can't run at once."""
+        first, second = pair
+        left, needed = self.slots.left_by[first.kind], self._local[second.kind]
+        made = {base + first.microbatch for base in left[first.stage]}
+        for base in needed[second.stage]:
+            if base + second.microbatch in made and self._early is None:
+                self._early = (rank, step, base + second.microbatch)
 
     def _enter_reduction(self, rank: int, step: int, action: Reduce) -> None:
         if action.stage >= self.schedule.num_stages or rank not in {
             owners[action.stage] for owners in set(self._owners)
         }:
-            self._refuse_place(rank, step, action)
+            self._refuse_place(rank, step)
         if (action.stage, rank) in self.reductions:
             first = rank * self.stride + self.reductions[action.stage, rank]
-            self._refuse_twice(rank, step, ActionKind.REDUCE, first)
+            self._refuse_twice(rank, step, first)
         self.reductions[action.stage, rank] = step
 
-    def _refuse_place(self, rank: int, step: int, action: Action) -> NoReturn:
+    def _refuse_place(self, rank: int, step: int) -> NoReturn:
         schedule = self.schedule
+        action = schedule.actions[rank][step]
         message = (
             f"action {action} must be of one of the {schedule.num_stages} stages and "
             f"{schedule.num_microbatches} microbatches, and on the rank that owns its stage "
@@ -162,14 +185,15 @@ class Ledger:
         )
         self._raise(IncompleteSchedule, message, rank, step)
 
-    def _refuse_twice(self, rank: int, step: int, kind: ActionKind, first: int) -> NoReturn:
+    def _refuse_twice(self, rank: int, step: int, first: int) -> NoReturn:
         other_rank, other_step = self.place(first)
         action = self.schedule.actions[rank][step]
         message = (
             f"action {action} must be the only one of its kind for its stage and microbatch, but "
             f"{self.action(first)} stands on rank {other_rank}, step {other_step}. Take one out."
         )
-        error = UnmatchedTransfer if kind in TRANSFER_KINDS else IncompleteSchedule
+        is_transfer = isinstance(action, Transfer | Exchange)
+        error = UnmatchedTransfer if is_transfer else IncompleteSchedule
         self._raise(error, message, rank, step)
 
     def _raise(self, kind: type[ScheduleError], message: str, rank: int, step: int) -> NoReturn:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NoReturn
 
 from ppframe.errors import UnmatchedTransfer
-from ppframe.schedule.action import OTHER_END, ActionKind, Compute, Exchange, Transfer
+from ppframe.schedule.action import OTHER_END, SEND_KINDS, ActionKind, Compute, Exchange, Transfer
 from ppframe.schedule.faults import fault
 from ppframe.schedule.ir import is_carried
 from ppframe.schedule.ledger import NOWHERE, Ledger
@@ -28,8 +28,8 @@ def require_matched(ledger: Ledger) -> None:
     for kind in OTHER_END:
         for stage in range(ledger.schedule.num_stages):
             _require_ends(ledger, stage, kind)
-    for receive in _RECEIVES:
-        _require_order(ledger, receive)
+    for send in SEND_KINDS:
+        _require_order(ledger, send)
     for row in ledger.schedule.actions:
         for action in row:
             if type(action) is Exchange:
@@ -50,17 +50,12 @@ def _require_ends(ledger: Ledger, stage: int, kind: ActionKind) -> None:
         _refuse(ledger, _lacking(ledger, missing), f"have {missing} to go with it")
 
 
-def _require_order(ledger: Ledger, receive: ActionKind) -> None:
+def _require_order(ledger: Ledger, send: ActionKind) -> None:
     """Check that what goes from one rank to another arrives in the order in which it is sent."""
-    send, offset = OTHER_END[receive]
     channels: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for stage in range(ledger.schedule.num_stages):
-        if _hands_over(ledger, stage, receive):
-            received = ledger.positions(receive, stage)
-            sent = ledger.positions(send, stage + offset)
-            for ends in zip(received, sent, strict=True):
-                channel = (ends[0] // ledger.stride, ends[1] // ledger.stride)
-                channels.setdefault(channel, []).append(ends)
+    for sent, received in ledger.messages(send):
+        channel = (sent // ledger.stride, received // ledger.stride)
+        channels.setdefault(channel, []).append((received, sent))
     for messages in channels.values():
         messages.sort()
         for (_, before), (here, after) in pairwise(messages):

@@ -7,6 +7,7 @@ read too. The placement stands nowhere: it is seen from which rank computes whic
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn, final
@@ -102,20 +103,15 @@ def read_file(path: str | PathLike[str]) -> str:
 
 def _read_line(line: str, rank: int, dialect: Dialect, compute_only: bool) -> list[_Cell]:
     row: list[_Cell] = []
-    column = 1
-    for raw in line.split(","):
-        text = raw.strip(" \t")
-        if text:
-            start = column + raw.index(text)
-            action = _read_cell(text, rank, len(row), start, dialect)
-            if action is not None:
-                row.append(_Cell(action, start))
-                if compute_only and not isinstance(action, Compute | Overlap):
-                    _refuse(
-                        row[-1], rank, len(row) - 1, "be a computation, as the schedule is compute "
-                        "only", "Read it with `LoweredSchedule.from_csv`.",
-                    )  # fmt: skip
-        column += len(raw) + 1
+    for text, column in _texts(line):
+        action = _read_cell(text, rank, len(row), column, dialect)
+        if action is None:
+            continue
+        row.append(_Cell(action, column))
+        if compute_only and not isinstance(action, Compute | Overlap):
+            rule = "be a computation, as the schedule is compute only"
+            change = "Read it with `LoweredSchedule.from_csv`."
+            _refuse(row[-1], rank, len(row) - 1, rule, change)
     if not row:
         raise ScheduleSyntaxError(
             f"line {rank + 1} must hold the actions of rank {rank}, but holds none. Take the line "
@@ -124,6 +120,15 @@ def _read_line(line: str, rank: int, dialect: Dialect, compute_only: bool) -> li
             rank=rank,
         )
     return row
+
+
+def _texts(line: str) -> Iterator[tuple[str, int]]:
+    """The cells of a line that aren't empty, and the columns where they begin."""
+    column = 1
+    for raw in line.split(","):
+        if text := raw.strip(" \t"):
+            yield text, column + raw.index(text)
+        column += len(raw) + 1
 
 
 def _read_cell(text: str, rank: int, step: int, column: int, dialect: Dialect) -> Action | None:
@@ -144,29 +149,27 @@ def _owners(table: list[list[_Cell]]) -> tuple[int, ...]:
     """The rank of each stage: the one that computes most of it; the others are at fault."""
     counts: dict[int, Counter[int]] = {}
     for rank, row in enumerate(table):
-        for cell in row:
-            for part in parts(cell.action):
-                if isinstance(part, Compute):
-                    counts.setdefault(part.stage, Counter())[rank] += 1
+        computed = [part for cell in row for part in parts(cell.action) if type(part) is Compute]
+        for part in computed:
+            counts.setdefault(part.stage, Counter())[rank] += 1
     owners = {stage: ranks.most_common(1)[0][0] for stage, ranks in counts.items()}
     for rank, row in enumerate(table):
         for step, cell in enumerate(row):
-            for part in parts(cell.action):
-                if owners.get(part.stage, rank) != rank and isinstance(part, Compute):
-                    rule = f"stand on one rank with the rest of stage {part.stage}"
-                    _refuse(cell, rank, step, rule, f"That is rank {owners[part.stage]}.")
-                if part.stage >= len(owners):
-                    rule = f"be of a stage from 0 to {len(owners) - 1}, as there are {len(owners)}"
-                    _refuse(cell, rank, step, rule, "Number the stages without gaps.")
-    _require_busy(table, owners)
+            _require_owner(cell, rank, step, owners)
+        if rank not in owners.values():
+            _refuse(row[0], rank, 0, "be on a rank that owns a stage", "Take the line out.")
     return tuple(owners[stage] for stage in range(len(owners)))
 
 
-def _require_busy(table: list[list[_Cell]], owners: dict[int, int]) -> None:
-    """Check that every rank computes something."""
-    for rank, row in enumerate(table):
-        if rank not in owners.values():
-            _refuse(row[0], rank, 0, "be on a rank that computes", "Take the line out.")
+def _require_owner(cell: _Cell, rank: int, step: int, owners: dict[int, int]) -> None:
+    """Check that a computation is of a stage that its rank owns, and stages have no gaps."""
+    for part in parts(cell.action):
+        if part.stage >= len(owners):
+            rule = f"be of a stage from 0 to {len(owners) - 1}, as there are {len(owners)}"
+            _refuse(cell, rank, step, rule, "Number the stages without gaps.")
+        if isinstance(part, Compute) and owners[part.stage] != rank:
+            rule = f"stand on one rank with the rest of stage {part.stage}"
+            _refuse(cell, rank, step, rule, f"That is rank {owners[part.stage]}.")
 
 
 def _refuse(cell: _Cell, rank: int, step: int, rule: str, change: str) -> NoReturn:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from ppframe.schedule.bulk import paused_collection
 from ppframe.schedule.completeness import (
     require_complete,
     require_computations,
@@ -38,10 +39,11 @@ def verify(schedule: Schedule | LoweredSchedule) -> None:
         UnmatchedTransfer: a message has one end only, or two messages change places.
         Deadlock: ranks wait for each other.
     """
-    if isinstance(schedule, Schedule):
-        prove_compute(schedule)
-    else:
-        _prove_lowered(schedule)
+    with paused_collection():
+        if isinstance(schedule, Schedule):
+            prove_compute(schedule)
+        else:
+            _prove_lowered(schedule)
 
 
 def execution_order(lowered: LoweredSchedule) -> tuple[tuple[int, int], ...]:
@@ -59,8 +61,9 @@ def execution_order(lowered: LoweredSchedule) -> tuple[tuple[int, int], ...]:
         >>> [str(lowered.actions[rank][index]) for rank, index in execution_order(lowered)]
         ['0F0', '0SEND_F0', '1RECV_F0', '1F0', '1BW0', '1SEND_B0', '0RECV_B0', '0BW0']
     """
-    ledger, walk = _prove_lowered(lowered)
-    return tuple(map(ledger.place, walk.order))
+    with paused_collection():
+        ledger, walk = _prove_lowered(lowered)
+        return tuple(map(ledger.place, walk.order))
 
 
 def prove_compute(schedule: Schedule) -> ComputeWalk:

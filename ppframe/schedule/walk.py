@@ -53,10 +53,9 @@ class ComputeWalk:
         return tuple(self._waits())
 
     def _advance(self, rank: int) -> None:
-        """Run a rank until it waits or ends; wake who waits for what it leaves."""
+        """Run a rank until it waits or ends."""
         row, starts, ends = self._schedule.actions[rank], self.starts[rank], self.ends[rank]
-        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
-        durations = self._durations
+        durations, waiting = self._durations, self._waiting
         clock = ends[-1] if ends else 0
         for step in range(len(ends), len(row)):
             singles = singles_of(row[step])
@@ -68,11 +67,7 @@ class ComputeWalk:
             for _, kind, _ in singles:
                 clock += durations[kind]
             ends.append(clock)
-            for stage, kind, microbatch in singles:
-                for base in left[kind][stage]:
-                    finish[base + microbatch] = clock
-                    if base + microbatch in waiting:
-                        self._ready.extend(waiting.pop(base + microbatch))
+            self._leave(singles, clock)
 
     def _start(self, singles: _Singles, clock: int) -> tuple[int, int]:
         """When an action can start, and the slot of the first thing that is missing."""
@@ -85,6 +80,15 @@ class ComputeWalk:
                 elif not end:
                     return clock, base + microbatch
         return clock, NOWHERE
+
+    def _leave(self, singles: _Singles, clock: int) -> None:
+        """Enter what an action leaves, and wake who waits for it."""
+        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
+        for stage, kind, microbatch in singles:
+            for base in left[kind][stage]:
+                finish[base + microbatch] = clock
+                if base + microbatch in waiting:
+                    self._ready.extend(waiting.pop(base + microbatch))
 
     def _waits(self) -> Iterator[Wait]:
         schedule = self._schedule

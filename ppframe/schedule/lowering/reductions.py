@@ -46,6 +46,7 @@ def _after_send(row: Sequence[Action], step: int, stage: int) -> int:
     for later in range(step + 1, len(row)):
         if not isinstance(row[later], Transfer | Exchange):
             break
-        if any(part[:2] == (stage, ActionKind.SEND_B) for part in parts(row[later])):
-            return later
+        for part in parts(row[later]):
+            if (part.stage, part.kind) == (stage, ActionKind.SEND_B):
+                return later
     return step

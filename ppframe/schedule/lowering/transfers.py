@@ -13,6 +13,7 @@ send first would then wait for each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple, final
 
@@ -29,6 +30,7 @@ _SENT: Final = {
 """What sends on what a computation makes."""
 
 _Keyed = list[tuple[int, Action]]
+_Single = tuple[int, ActionKind, int]
 
 
 @final
@@ -54,17 +56,26 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
         [((2 * start + 1) * ranks, action) for start, action in zip(starts, row, strict=True)]
         for starts, row in zip(walk.starts, schedule.actions, strict=True)
     ]
-    routes = {send: _routes(schedule, send) for send in set(_SENT.values())}
+    routes = {kind: _routes(schedule, send) for kind, send in _SENT.items()}
     for rank, (ends, row) in enumerate(zip(walk.ends, schedule.actions, strict=True)):
-        for end, action in zip(ends, row, strict=True):
-            key = 2 * end * ranks + rank
-            for stage, kind, microbatch in singles_of(action):
-                route = routes[_SENT[kind]][stage] if kind in _SENT else None
-                if route is not None:
-                    keyed[rank].append((key, route.sends[microbatch]))
-                    keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
+        for end, (stage, kind, microbatch) in _made(ends, row):
+            route = routes[kind][stage]
+            if route is not None:
+                key = 2 * end * ranks + rank
+                keyed[rank].append((key, route.sends[microbatch]))
+                keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
     rows = tuple(tuple([action for _, action in sorted(row, key=_KEY)]) for row in keyed)
     return LoweredSchedule(rows, schedule.placement, schedule.name, schedule.forward_only)
+
+
+def _made(ends: Sequence[int], row: Sequence[Action]) -> list[tuple[int, _Single]]:
+    """The computations that make something to send, and when they end."""
+    return [
+        (end, single)
+        for end, action in zip(ends, row, strict=True)
+        for single in singles_of(action)
+        if single[1] in _SENT
+    ]
 
 
 _KEY: Final = itemgetter(0)
