@@ -11,9 +11,11 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 import ppframe
+from ppframe.config.plain import register_resolver
 
 _MAX_NAME_BYTES = 120
 _HASH_LETTERS = 8
+_RESOLVER = "ppframe.bounded"
 
 
 def conf_folder() -> Path:
@@ -83,6 +85,16 @@ def claim_folder(wanted: Path) -> Path:
 def bounded(path: Path) -> Path:
     """The path with every too long name in it cut, a hash of the whole name at its end."""
     return Path(*(bounded_name(part) for part in path.parts))
+
+
+def bounded_interpolation(text: str) -> str:
+    """An interpolation that bounds the folder that `text` becomes once it is resolved."""
+    return f"${{{_RESOLVER}:{text}}}"
+
+
+def register_bounds() -> None:
+    """Make `bounded_interpolation` work in this process."""
+    register_resolver(_RESOLVER, lambda *parts: str(bounded(Path(",".join(map(str, parts))))))
 
 
 def bounded_name(name: str) -> str:

@@ -60,9 +60,9 @@ def with_checkpoint_path(entry: Entry, composer: Composer) -> Entry:
     if entry.key != CHECKPOINT or entry.prefix or entry.raw is None:
         return entry
     names = _names(entry)
-    if entry.value is None or isinstance(entry.value, dict) or composer.has_all(CHECKPOINT, names):
+    if (not entry.sweeps and isinstance(entry.value, dict)) or composer.has_all(CHECKPOINT, names):
         return entry
-    raw = entry.raw if entry.sweeps else quoted(names[0])
+    raw = entry.raw if entry.sweeps or entry.value is None else quoted(names[0])
     text = entry.text(key=f"{CHECKPOINT}.path", raw=raw)
     return split(composer.parse(text), text)
 

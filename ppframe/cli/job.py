@@ -9,9 +9,12 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from ppframe.cli.folders import register_bounds
 from ppframe.cli.records import write_record
 
 _FAILED = 1
+
+register_bounds()  # here, so that a launcher's child process has it too: it imports this module
 
 
 def run_job(config: Any) -> float:

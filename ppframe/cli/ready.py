@@ -9,10 +9,15 @@ from pathlib import Path
 
 from ppframe.cli.composer import Composer
 from ppframe.cli.entry import quoted
-from ppframe.cli.folders import bounded, claim_folder, hidden_files
+from ppframe.cli.folders import (
+    bounded,
+    bounded_interpolation,
+    claim_folder,
+    hidden_files,
+)
 from ppframe.cli.overrides import Vetted, vet
 from ppframe.config import Launch, load_config
-from ppframe.config.plain import select
+from ppframe.config.plain import raw_tree, select
 from ppframe.errors import ConfigError, Fault
 
 
@@ -38,8 +43,12 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
     chosen = [override for override in overrides if override.partition("=")[0] == key]
     wanted = folder / str(select(composer.compose(vetted.runs[0]).whole, key))
     made = bounded(wanted) if chosen else claim_folder(wanted)
-    kept = [override for override in overrides if override not in chosen]
-    return [*kept, f"{key}={quoted(str(made))}"]
+    folders = {key: str(made)}
+    if vetted.sweeps:
+        subdir = raw_tree(composer.compose(vetted.runs[0]).whole)["hydra"]["sweep"]["subdir"]
+        folders["hydra.sweep.subdir"] = bounded_interpolation(subdir)
+    kept = [override for override in overrides if override.partition("=")[0] not in folders]
+    return [*kept, *(f"{key}={quoted(text)}" for key, text in folders.items())]
 
 
 def _without_faults(vetted: Vetted, faults: Sequence[Fault]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, final
@@ -82,6 +82,11 @@ def without_key(config: Any, key: str) -> Any:
 def raw_yaml(config: Any) -> str:
     """YAML of a composed configuration, interpolations left as they stand."""
     return OmegaConf.to_yaml(config)
+
+
+def register_resolver(name: str, resolve: Callable[..., str]) -> None:
+    """Let `${name:argument}` stand for what `resolve` makes of the argument."""
+    OmegaConf.register_new_resolver(name, resolve, replace=True)
 
 
 def select(config: Any, path: str) -> Any:
