@@ -7,10 +7,11 @@ in a fifth of the time; they stay immutable, hashable and equal by value.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, SupportsIndex, final
 
 from ppframe.errors import ScheduleError, ScheduleSyntaxError
 
@@ -346,9 +347,11 @@ def parts(action: Action) -> tuple[Action, ...]:
 
 
 def _index(what: str, value: int) -> int:
-    if type(value) is not int or value < 0:
+    """The value as a plain int; whole numbers of other libraries are taken, truth values not."""
+    index = -1 if isinstance(value, bool) or not isinstance(value, SupportsIndex) else value
+    if operator.index(index) < 0:
         raise ScheduleError(f"{what} must be a whole number from 0, but is {value!r}.")
-    return value
+    return operator.index(index)
 
 
 def _require(fits: bool, what: str, rule: str, kind: ActionKind) -> None:

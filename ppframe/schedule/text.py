@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ppframe.errors import ScheduleError
-from ppframe.schedule.action import ActionKind, Exchange, Transfer
+from ppframe.schedule.action import Exchange, Transfer
 from ppframe.schedule.excerpt import render
 from ppframe.schedule.ir import LoweredSchedule, Schedule
 from ppframe.schedule.verify import execution_order, verify
 from ppframe.schedule.walk import ComputeWalk
-
-_ONE_EACH: Final = dict.fromkeys((ActionKind.F, ActionKind.B, ActionKind.W, ActionKind.BW), 1)
 
 
 def grid(schedule: Schedule | LoweredSchedule) -> str:
@@ -50,7 +46,7 @@ def _steps(schedule: Schedule | LoweredSchedule) -> list[list[int]]:
     except ScheduleError:
         return [list(range(len(row))) for row in schedule.actions]
     if isinstance(schedule, Schedule):
-        return ComputeWalk(schedule, _ONE_EACH).starts
+        return ComputeWalk(schedule, durations=None).starts
     return _lowered_steps(schedule)
 
 

@@ -28,11 +28,12 @@ class ComputeWalk:
 
     Args:
         schedule: complete, each action once.
-        durations: how long an action of each kind takes, 1 or more.
+        durations: how long an action of each kind takes, 1 or more; a pair takes the sum. None:
+            every action takes 1.
     """
 
     def __init__(
-        self, schedule: Schedule, durations: Mapping[ActionKind, int] = UNIT_TIMES
+        self, schedule: Schedule, durations: Mapping[ActionKind, int] | None = UNIT_TIMES
     ) -> None:
         self.starts: list[list[int]] = [[] for _ in schedule.actions]
         """For each rank the start of each action."""
@@ -64,8 +65,7 @@ class ComputeWalk:
                 waiting.setdefault(missing, []).append(rank)
                 return
             starts.append(clock)
-            for _, kind, _ in singles:
-                clock += durations[kind]
+            clock += 1 if durations is None else sum([durations[kind] for _, kind, _ in singles])
             ends.append(clock)
             self._leave(singles, clock)
 
