@@ -22,7 +22,9 @@ import torch
 
 @contextmanager
 def isolated(*, seed: int, num_threads: int | None = None) -> Iterator[None]:
-    """Begin from the given seed and thread count; restore everything at the end.
+    """Begin from the given seed and thread count, and restore everything at the end.
+
+    What the last run left to the garbage collector is collected first.
 
     Restored: default dtype and device, threads, gradient mode and deterministic mode of torch; the
     generators of Python, NumPy and torch; root log handlers and levels; `sys.excepthook`,
@@ -32,11 +34,11 @@ def isolated(*, seed: int, num_threads: int | None = None) -> Iterator[None]:
         seed: for the generators of Python, NumPy and torch on all devices.
         num_threads: intra-op threads of torch; None leaves them.
     """
+    gc.collect()
     with ExitStack() as stack:
         for read, restore in _settings():
             stack.callback(restore, read())
         stack.enter_context(warnings.catch_warnings())
-        stack.callback(gc.collect)
         random.seed(seed)
         numpy.random.seed(seed % (1 << 32))
         torch.manual_seed(seed)

@@ -145,6 +145,7 @@ class TerminalSink(Sink):
             BarColumn(bar_width=None),
             TextColumn("{task.fields[numbers]}", markup=False),
             TimeRemainingColumn(),
+            TextColumn("left"),
             console=self._screen,
             expand=True,
             refresh_per_second=4,

@@ -151,11 +151,9 @@ class WandbSink(Sink):
         run_id, is_known = _run_id(run.run_dir)
         if any((run.run_dir / "wandb").glob(f"offline-run-*-{run_id}")):
             _log.warning("wandb: run %s goes on in a second folder beside its first", run_id)
-        settings = client.Settings(
-            console="off",
-            init_timeout=self._options.init_timeout_s,
-            **({"silent": True} if mode == "offline" else {}),
-        )
+        settings = client.Settings(console="off", init_timeout=self._options.init_timeout_s)
+        if mode == "offline":
+            settings.silent = True  # otherwise the environment decides
         return client.init(
             project=self._options.project,
             entity=self._options.entity,

@@ -230,6 +230,8 @@ class Trainer:
             )
 
     def _flush(self, sink: Sink) -> None:
+        """Log the row once, to all sinks or to none."""
         if self._row:
-            row, self._row = self._row, {}
-            sink.log(row, self.progress.steps)
+            with self.hold():
+                row, self._row = self._row, {}
+                sink.log(row, self.progress.steps)
