@@ -27,7 +27,7 @@ golden: $(READY) ## write the schedules in tests/goldens anew; review the differ
 	@$(BIN)/python -m tests.goldens $(ARGS)
 
 bench: $(READY) ## run every benchmark; set against the tables in their READMEs
-	@for script in benchmarks/*/*.py; do $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/*/run.py; do $(BIN)/python $$script || exit 1; done
 
 docs: $(READY) ## write the generated pages of docs/ anew
 	@$(BIN)/python docs/generate.py
