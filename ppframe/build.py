@@ -139,7 +139,9 @@ def build_pipeline(
         loss: of an output and its target.
         devices: one for each rank; None leaves the modules where they are.
     """
-    asked, schedule = config.pipeline, make_schedule(config.schedule, config.pipeline)
+    asked = config.pipeline
+    with chdir(config.launch.folder):
+        schedule = make_schedule(config.schedule, asked)
     by_name = config.schedule.name if not config.schedule.options else None
     return Pipeline(
         modules,

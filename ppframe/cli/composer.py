@@ -129,6 +129,13 @@ class Composer:
         """Whether a group has an option of this name."""
         return bool(name) and self._loader.repository.config_exists(f"{group}/{name}")
 
+    def option_like(self, group: str, name: str) -> str | None:
+        """The option of this name, where `_` and `-` and the case of letters count as the same."""
+        if self.has_option(group, name):
+            return name
+        alike = [option for option in self.options(group) if _folded(option) == _folded(name)]
+        return alike[0] if len(alike) == 1 else None
+
     def has_all(self, group: str, names: Sequence[str]) -> bool:
         """Whether a group has all of these options."""
         return all(self.has_option(group, name) for name in names)
@@ -149,3 +156,7 @@ class Composer:
             for source in self._loader.get_sources()
             if source.scheme() == "file" and Path(source.path).is_dir()
         ]
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "-").lower()

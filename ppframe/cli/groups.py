@@ -42,16 +42,18 @@ def group_override(entry: Entry, composer: Composer, chosen: Mapping[str, Any]) 
         return entry.text()
     if not entry.sweeps and entry.value is None:
         return f"~{entry.key}" if in_use else Fault(entry.key, "must be an option, but is null.")
-    names = _names(entry)
+    raw, names = entry.raw or "", _names(entry)
     for name in names:
-        if not composer.has_option(entry.key, name):
+        option = composer.option_like(entry.key, name)
+        if option is None:
             near = ", ".join(nearest_first(name, composer.options(entry.key)))
             return Fault(
                 entry.key,
                 f"must be one of the group's options, but is `{name}`. Nearest first: {near}.",
             )
+        raw = raw.replace(name, option)
     is_text = entry.sweeps or isinstance(entry.value, str | list)
-    raw = entry.raw if is_text else quoted(names[0])
+    raw = raw if is_text else quoted(names[0])
     return entry.text(prefix="" if in_use else "+", raw=raw)
 
 

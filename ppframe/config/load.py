@@ -6,6 +6,7 @@ import dataclasses
 import re
 import typing
 from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +40,8 @@ def load_config(
     check = Check(launch.folder, composed.referenced, composed.origins)
     values = root_shape().values(composed.tree, "", check)
     found += check.faults
-    found += combination_faults(values)
+    with chdir(launch.folder):
+        found += combination_faults(values)
     if found:
         raise ConfigError(list(dict.fromkeys(found)))
     resolved = with_paths(composed.tree, check.paths)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ppframe.config.instantiate import make_schedule
 from ppframe.config.plain import MISSING
 from ppframe.config.schema import CheckpointConfig, Component, ModelConfig, PipelineConfig
 from ppframe.errors import ConfigError, Fault, PPFrameError
+
+# What a generator calls its numbers, and where the configuration has them.
+_GENERATOR_PATHS = {
+    "": "schedule",
+    "ranks": "pipeline.ranks",
+    "chunks_per_rank": "pipeline.chunks_per_rank",
+}
 
 
 def combination_faults(values: Mapping[str, Any]) -> list[Fault]:
@@ -41,7 +49,7 @@ def _schedule_and_modules(
     try:
         schedule = make_schedule(component, pipeline)
     except ConfigError as error:
-        yield from error.faults
+        yield from map(_as_configured, error.faults)
         return
     except PPFrameError as error:
         yield Fault("schedule", str(error))
@@ -54,6 +62,14 @@ def _schedule_and_modules(
         )
         return
     yield from _modules_fill_stages(schedule.chunks_per_rank, pipeline, model)
+
+
+def _as_configured(fault: Fault) -> Fault:
+    """A generator's fault at the key that its number comes from."""
+    if fault.path == "microbatches":
+        counted = "divided by pipeline.microbatch_size is the number of microbatches, which"
+        return Fault("pipeline.batch_size", f"{counted} {fault.message}")
+    return replace(fault, path=_GENERATOR_PATHS.get(fault.path, fault.path))
 
 
 def _modules_fill_stages(
