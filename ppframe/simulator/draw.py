@@ -64,7 +64,7 @@ def draw_terminal(timeline: Timeline, *, width: int = 100, markup: bool = False)
     fitting = (level for level in range(LEVELS) if canvas.columns(level) <= room)
     level = next(fitting, LEVELS - 2)
     if level == LEVELS - 1:
-        canvas = canvas.stretched(room // canvas.columns(level))
+        canvas = canvas.stretched(max(1, int(room / (canvas.span * canvas.scales[level]))))
     columns = min(room, canvas.columns(level))
     notes = (*canvas.labels.legend(), *canvas.notes(level, columns))
     return "\n".join((*canvas.lines(level, columns), *_wrapped(notes, width)))

@@ -102,13 +102,7 @@ def replay(
     if isinstance(durations, Mapping):
         measured = [[_looked_up(durations, action) for action in row] for row in rows]
     elif list(map(len, durations)) == list(map(len, rows)):
-        measured = [
-            [
-                number if type(action) in COMPUTES else 0.0
-                for number, action in zip(*pair, strict=True)
-            ]
-            for pair in zip(durations, rows, strict=True)
-        ]
+        measured = [list(map(_counted, *pair)) for pair in zip(rows, durations, strict=True)]
     else:
         raise ConfigError(
             f"durations must give one number per action of each rank, but give "

@@ -95,11 +95,15 @@ class Labels:
         whole, letter = (action, len(action) + 1), (self._cased(entry, kind[0]), 1)
         if self.markup:  # colours tell the kind
             return [whole, (number, len(number) + self.has_wide_numbers), letter]
-        texts = [self._cased(entry, kind) + number, letter[0] + number]
+        short, shorter = self._cased(entry, kind) + number, letter[0] + number
+        chunks = len(max(self.chunks, key=len))
+        if chunks > 2:  # only the stage in the whole action tells them all apart
+            return [whole, whole, (shorter, len(shorter)), letter]
+        texts = [whole, (short, len(short)), (shorter, len(shorter)), letter]
         # Of one chunk per rank a bare digit can only be a forward: backwards show a letter.
-        if kind == "F" and not self.has_wide_numbers and len(max(self.chunks, key=len)) == 1:
-            texts.append(number)
-        return [whole, *((text, len(text)) for text in texts), letter]
+        if kind == "F" and not self.has_wide_numbers and chunks == 1:
+            texts.insert(-1, (number, 1))
+        return texts
 
     def _cased(self, entry: TimelineEntry, letters: str) -> str:
         return letters.lower() if self._chunk(entry) % 2 and not self.markup else letters

@@ -34,8 +34,9 @@ class SimulationReport:
             W needs; divide by the chunks of a rank for the papers' M_B.
         peak_bytes: the same in bytes, and the bytes of the rank's stages that stay.
         timeline: every action, rank by rank in the order of its list.
-        critical_path: actions in the order of time, none of which could take longer without the
-            makespan doing so too; each starts when the one before it ends, or a hop later.
+        critical_path: computations in the order of time, none of which could take longer without
+            the makespan doing so too. Each starts when the one before it ends, or a hop later; in a
+            lowered schedule several hops, where a message waited for another one.
 
     Reference:
         `span_bubble` is the bubble rate by which Qi et al., Zero Bubble Pipeline Parallelism, 2023,

@@ -115,17 +115,20 @@ class Walk:
         starts, ends, causes = self._starts[rank], self._ends[rank], self._causes[rank]
         now = 0.0
         for step, action in enumerate(self._rows[rank]):
-            singles: Sequence[_Single] = (
-                (action,) if isinstance(action, _SINGLES) else self._parts(action, step, now)
-            )
+            singles: Sequence[_Single]
+            if isinstance(action, _SINGLES):
+                singles, (stage, kind, microbatch) = (action,), action
+                needed = needs[kind][stage]
+            else:
+                singles, microbatch = self._parts(action, step, now), 0
+                needed = [(r, base + m) for s, kind, m in singles for r, base in needs[kind][s]]
             start, cause = now, _NO_CAUSE
-            for stage, kind, microbatch in singles:
-                for is_remote, base in needs[kind][stage]:
-                    slot = base + microbatch
-                    if there[slot] == _NOT_YET:
-                        yield slot
-                    if is_remote and there[slot] > start:
-                        start, cause = there[slot], slot
+            for is_remote, base in needed:
+                slot = base + microbatch
+                if there[slot] == _NOT_YET:
+                    yield slot
+                if is_remote and there[slot] > start:
+                    start, cause = there[slot], slot
             starts.append(start if type(action) in COMPUTES else now)
             now = start + durations[step]
             ends.append(now)
