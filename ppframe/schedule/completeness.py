@@ -35,18 +35,25 @@ def require_computations(schedule: AnySchedule) -> None:
 def require_known_microbatches(schedule: AnySchedule) -> None:
     """Check that microbatches are numbered without gaps, before tables of that size are made.
 
-    An index counts as known up to the highest one that has at least half of its computations.
-
     Raises:
-        IncompleteSchedule: there is none, or an action has an index beyond them.
+        IncompleteSchedule: there is none; one is missing; or an action has an index beyond them,
+            for most of the rest of its microbatch is missing.
     """
     counts = Counter(chain.from_iterable(map(microbatches_of, schedule.actions)))
-    full = schedule.num_stages * (1 if schedule.forward_only else 2)
-    known = 1 + max((index for index, count in counts.items() if 2 * count >= full), default=-1)
     if not counts:
         raise IncompleteSchedule("a schedule must hold at least one microbatch, but holds none.")
-    if known < schedule.num_microbatches:
-        _refuse_stray(schedule, known)
+    least = schedule.num_stages * (1 if schedule.forward_only else 2)
+    gap = next(index for index in range(len(counts) + 1) if index not in counts)
+    if gap < len(counts):
+        strays = {index for index, count in counts.items() if index > gap and count < least}
+        _refuse_strays(schedule, strays, gap)
+        _refuse_missing(schedule, Compute(0, ActionKind.F, gap))
+    halves = [index for index, count in counts.items() if 2 * count >= least]
+    if not halves:
+        present = {part.stage for row in schedule.actions for a in row for part in parts(a)}
+        absent = min(set(range(schedule.num_stages)) - present, default=0)
+        _refuse_missing(schedule, Compute(absent, ActionKind.F, 0))
+    _refuse_strays(schedule, set(range(max(halves) + 1, len(counts))), max(halves) + 1)
 
 
 def require_complete(ledger: Ledger) -> None:
@@ -59,51 +66,63 @@ def require_complete(ledger: Ledger) -> None:
     schedule, where = ledger.schedule, ledger.where
     per_kind = schedule.num_stages * schedule.num_microbatches
     if schedule.forward_only:
-        found = max(where[per_kind : 3 * per_kind])
-        if found > NOWHERE:
-            rank, step = ledger.place(found)
-            message = "a forward-only schedule must hold no backward, but holds one. Take it out."
-            raise _incomplete(schedule, message, rank, step, schedule.actions[rank][step])
+        _require_no_backward(ledger, max(where[per_kind : 3 * per_kind]))
     required = per_kind if schedule.forward_only else 3 * per_kind
     if NOWHERE in where[:required]:
-        _refuse_missing(ledger, where.index(NOWHERE, 0, required))
+        missing, lacking = _missing_of(ledger, where.index(NOWHERE, 0, required))
+        _refuse_missing(schedule, missing, None if lacking == NOWHERE else ledger.place(lacking)[1])
     if ledger.reductions:
         _require_reductions(ledger)
 
 
-def _refuse_stray(schedule: AnySchedule, known: int) -> NoReturn:
-    for rank, row in enumerate(schedule.actions):
-        for step, action in enumerate(row):
-            if any(p.microbatch >= known for p in parts(action) if isinstance(p, Compute)):
-                rule = f"have a microbatch below {known}" if known else "be of a whole microbatch"
-                message = (
-                    f"action {action} must {rule}, for most of the rest of its microbatch is "
-                    "missing. Take it out, or complete it."
-                )
-                raise _incomplete(schedule, message, rank, step, action)
-    raise AssertionError
+def _require_no_backward(ledger: Ledger, backward: int) -> None:
+    """Check a forward-only schedule; `backward` is the position of its last backward, if any."""
+    rank, step = ledger.place(backward)
+    if backward == NOWHERE:
+        if not ledger.reductions:
+            return
+        (_, rank), step = next(iter(ledger.reductions.items()))
+    message = "a forward-only schedule must hold forwards only, but holds this. Take it out."
+    action = ledger.schedule.actions[rank][step]
+    raise _incomplete(ledger.schedule, message, rank, step, action)
 
 
-def _refuse_missing(ledger: Ledger, slot: int) -> NoReturn:
-    """Name what is missing, at the step of what lacks it, or behind the end of the list."""
-    schedule, slots = ledger.schedule, ledger.slots
-    need, microbatch = slots.meaning(slot)
-    here = {
-        left: ledger.where[slots.base_of(Need(need.stage, left)) + microbatch]
+def _refuse_strays(schedule: AnySchedule, strays: set[int], known: int) -> None:
+    """Refuse the first action of one of these microbatches, if there are any."""
+    for rank, row in enumerate(schedule.actions if strays else ()):
+        step = next(
+            (step for step, a in enumerate(row) if strays & set(microbatches_of([a]))), None
+        )
+        if step is not None:
+            message = (
+                f"action {row[step]} must have a microbatch below {known}, for most of the rest of "
+                "its microbatch is missing. Take it out, or complete it."
+            )
+            raise _incomplete(schedule, message, rank, step, row[step])
+
+
+def _missing_of(ledger: Ledger, slot: int) -> tuple[Compute, int]:
+    """What is missing from a slot, and the position of the action that lacks it."""
+    need, microbatch = ledger.slots.meaning(slot)
+    forward, gradient, weight = (
+        ledger.where[ledger.slots.base_of(Need(need.stage, left)) + microbatch]
         for left in (ACTIVATION, INPUT_GRADIENT, WEIGHT_GRADIENT)
-    }
-    kind, lacking = ActionKind.F, here[INPUT_GRADIENT]
-    if need.kinds == INPUT_GRADIENT:
-        has_weight = here[WEIGHT_GRADIENT] > NOWHERE
-        kind = ActionKind.B if has_weight else ActionKind.BW
-        lacking = here[WEIGHT_GRADIENT] if has_weight else here[ACTIVATION]
-    elif need.kinds == WEIGHT_GRADIENT:
-        kind, lacking = ActionKind.W, here[INPUT_GRADIENT]
-    action = Compute(need.stage, kind, microbatch)
-    rank = schedule.rank_of(need.stage, microbatch)
-    step = len(schedule.actions[rank]) if lacking == NOWHERE else ledger.place(lacking)[1]
+    )
+    if need.kinds == ACTIVATION:
+        return Compute(need.stage, ActionKind.F, microbatch), gradient
+    if need.kinds == WEIGHT_GRADIENT:
+        return Compute(need.stage, ActionKind.W, microbatch), gradient
+    if weight > NOWHERE:
+        return Compute(need.stage, ActionKind.B, microbatch), weight
+    return Compute(need.stage, ActionKind.BW, microbatch), forward
+
+
+def _refuse_missing(schedule: AnySchedule, action: Compute, step: int | None = None) -> NoReturn:
+    """Refuse a list that lacks an action, at a step or behind its end."""
+    rank = schedule.rank_of(action.stage, action.microbatch)
+    at = len(schedule.actions[rank]) if step is None else step
     message = f"every stage must run every microbatch once, but {action} is missing. Add it."
-    raise _incomplete(schedule, message, rank, step, action)
+    raise _incomplete(schedule, message, rank, at, action)
 
 
 def _require_reductions(ledger: Ledger) -> None:

@@ -1,0 +1,85 @@
+"""What verify must say, found in the most naive way: run the lists, look at everything each time.
+
+It restates the rule on purpose, in the words of SCHEDULES' conventions, and shares no code with the
+package beyond the classes.
+"""
+
+from __future__ import annotations
+
+from ppframe.schedule import LoweredSchedule, Schedule
+
+
+def runs_to_its_end(schedule: Schedule | LoweredSchedule) -> bool:
+    """Whether the ranks, each taking its list in order, all come to the end of it."""
+    is_lowered = isinstance(schedule, LoweredSchedule)
+    lists = [[str(action) for action in row] for row in schedule.actions]
+    owners, done = tuple(schedule.placement), set()
+    moved = True
+    while moved:
+        moved = False
+        for rank, row in enumerate(lists):
+            if not row:
+                continue
+            mate = _mate(row[0])
+            if mate is None and all(
+                _done(need, done) for need in _needs(row[0], owners, is_lowered)
+            ):
+                done.add(row.pop(0))
+                moved = True
+            elif mate is not None:
+                peer = owners[int(mate.split("_")[0].rstrip("SENDRCV"))]
+                sends = row[0] if "SEND" in row[0] else mate
+                ready = lists[peer] and lists[peer][0] == mate and peer != rank
+                if ready and all(_done(need, done) for need in _needs(sends, owners, is_lowered)):
+                    done |= {row.pop(0), lists[peer].pop(0)}
+                    moved = True
+    return not any(lists)
+
+
+def _split(action: str) -> tuple[int, str, int]:
+    kind = action.strip("0123456789")
+    stage, microbatch = action.split(kind)
+    return int(stage), kind, int(microbatch)
+
+
+def _mate(action: str) -> str | None:
+    stage, kind, microbatch = _split(action)
+    match kind:
+        case "SEND_F":
+            return f"{stage + 1}RECV_F{microbatch}"
+        case "RECV_F":
+            return f"{stage - 1}SEND_F{microbatch}"
+        case "SEND_B":
+            return f"{stage - 1}RECV_B{microbatch}"
+        case "RECV_B":
+            return f"{stage + 1}SEND_B{microbatch}"
+    return None
+
+
+def _needs(action: str, owners: tuple[int, ...], is_lowered: bool) -> list[str]:
+    stage, kind, m = _split(action)
+    last = len(owners) - 1
+
+    def by_message(boundary: int) -> bool:
+        return is_lowered and owners[boundary] != owners[boundary + 1]
+
+    if kind == "F" and stage > 0:
+        return [f"{stage}RECV_F{m}" if by_message(stage - 1) else f"{stage - 1}F{m}"]
+    if kind in ("B", "BW"):
+        needs = [f"{stage}F{m}"]
+        if stage < last:
+            needs.append(f"{stage}RECV_B{m}" if by_message(stage) else f"{stage + 1}B*{m}")
+        return needs
+    if kind == "W":
+        return [f"{stage}B{m}"]
+    if kind == "SEND_F":
+        return [f"{stage}F{m}"]
+    if kind == "SEND_B":
+        return [f"{stage}B*{m}"]
+    return []
+
+
+def _done(need: str, done: set[str]) -> bool:
+    if "*" in need:
+        return need.replace("*", "") in done or need.replace("*", "W") in done
+    return need in done
