@@ -26,7 +26,7 @@ def plan_of(
     report = predict(pipeline, num_microbatches)
     stages = pipeline.stages
     return Plan(
-        schedule=schedule.name,
+        schedule=schedule.name or "schedule without a name",
         num_microbatches=num_microbatches,
         batch_size=batch_size,
         stages=tuple(

@@ -72,10 +72,12 @@ class EvaluationSettings:
     Args:
         batch_size: samples of a batch.
         num_batches: validation batches.
+        launch_dir: folder whose git state is noted; None notes none.
     """
 
     batch_size: int
     num_batches: int
+    launch_dir: Path | None = None
 
 
 def evaluate_model(
@@ -98,6 +100,8 @@ def evaluate_model(
         settings: what is evaluated.
     """
     facts: dict[str, Any] = {}
+    if settings.launch_dir is not None:
+        write_git_state(recorder.run.run_dir, settings.launch_dir)
     recorder.start(None, lambda: facts)
     batches = dataset.validation_batches(settings.batch_size, settings.num_batches)
     value = evaluate(pipeline, batches, loss=loss)

@@ -139,7 +139,7 @@ def test_a_failure_leaves_a_summary_and_no_model(tmp_path):
 
 def test_an_evaluation_reports_its_loss(tmp_path):
     trainer, sink = make_trainer(), MemorySink()
-    settings = EvaluationSettings(batch_size=8, num_batches=2)
+    settings = EvaluationSettings(batch_size=8, num_batches=2, launch_dir=tmp_path)
     with RunRecorder(RunInfo(run_dir=tmp_path, job_type="eval"), [sink]) as recorder:
         value = evaluate_model(
             trainer.pipeline, LinearData(), recorder, loss=nn.MSELoss(), settings=settings
@@ -147,3 +147,28 @@ def test_an_evaluation_reports_its_loss(tmp_path):
     assert sink.rows == [{"step": 0, "val/loss": value}]
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["mode"], summary["best_val_loss"], summary["steps"]) == ("eval", value, 0)
+    assert (tmp_path / "git.json").exists()
+
+
+class LeavesTraces(nn.Module):
+    """Draws from the global generators when it is built, and changes the default dtype."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        torch.set_default_dtype(torch.float64)
+
+
+def test_a_run_after_another_equals_the_same_run_alone(tmp_path):
+    def losses(name: str) -> list[float]:
+        def work(ranks):
+            folder = tmp_path / name
+            folder.mkdir()
+            module = LeavesTraces()
+            return run(make_trainer([module.layer, nn.Dropout(0.5)]), folder).rows
+
+        rows = LocalEngine("cpu").run(work, num_ranks=2, seed=3)
+        return [row["train/loss"] for row in rows]
+
+    assert losses("alone") == losses("after another")
+    assert torch.get_default_dtype() == torch.float32
