@@ -150,22 +150,16 @@ def test_an_evaluation_reports_its_loss(tmp_path):
     assert (tmp_path / "git.json").exists()
 
 
-class LeavesTraces(nn.Module):
-    """Draws from the global generators when it is built, and changes the default dtype."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(3, 1)
-        torch.set_default_dtype(torch.float64)
-
-
 def test_a_run_after_another_equals_the_same_run_alone(tmp_path):
     def losses(name: str) -> list[float]:
         def work(ranks):
             folder = tmp_path / name
             folder.mkdir()
-            module = LeavesTraces()
-            return run(make_trainer([module.layer, nn.Dropout(0.5)]), folder).rows
+            modules = [nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1)]
+            rows = run(make_trainer(modules), folder).rows
+            torch.set_default_dtype(torch.float64)
+            torch.rand(5)
+            return rows
 
         rows = LocalEngine("cpu").run(work, num_ranks=2, seed=3)
         return [row["train/loss"] for row in rows]
