@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ppframe.registry import names
 from ppframe.schedule import Placement, Schedule, Shape, build_schedule, schedule_facts
+
+quick = settings(max_examples=20, deadline=None)
+"""For tests whose examples take milliseconds; a busy machine is no failure."""
 
 GENERATORS = tuple(name for name in names("schedule") if schedule_facts(name) is not None)
 """Every registered generator that makes schedules from numbers alone."""

@@ -46,11 +46,7 @@ def build_schedule(
         (1F0, 1BW0, 1F1, 1BW1)
     """
     build = builder(KIND, name)
-    known = [option for option in inspect.signature(build).parameters if option not in _GIVEN]
-    for option in options:
-        if option not in known:
-            what = f"option of schedule `{canonical_name(KIND, name)}`"
-            raise ConfigError(unknown_name(what, option, known), path=f"schedule.{option}")
+    _require_options(canonical_name(KIND, name), inspect.signature(build), options)
     if chunks_per_rank is not None:
         options["chunks_per_rank"] = chunks_per_rank
     with paused_collection():
@@ -81,5 +77,19 @@ def nearest_microbatches(
     chunks = facts.chunks_per_rank if chunks_per_rank is None else chunks_per_rank
     shape = Shape(ranks, chunks, microbatches)
     works = nearest_taken(facts, shape)
-    require_taken(canonical_name(KIND, name), facts, shape._replace(microbatches=works))
-    return works
+    taken = shape if works is None else shape._replace(microbatches=works)
+    require_taken(canonical_name(KIND, name), facts, taken)
+    return taken.microbatches
+
+
+def _require_options(name: str, signature: inspect.Signature, options: dict[str, Any]) -> None:
+    """Check that a generator has the options that are given, and is given those that it needs."""
+    known = [option for option in signature.parameters if option not in _GIVEN]
+    for option in options:
+        if option not in known:
+            what = f"option of schedule `{name}`"
+            raise ConfigError(unknown_name(what, option, known), path=f"schedule.{option}")
+    for option in known:
+        needed = signature.parameters[option].default is inspect.Parameter.empty
+        if needed and option not in options:
+            raise ConfigError(f"must be given for `{name}`, but is not.", path=f"schedule.{option}")

@@ -18,6 +18,7 @@ from ppframe.schedule import (
     Transfer,
 )
 from ppframe.schedule.action import parts, shorten
+from tests.strategies import quick
 
 F, B, W, BW = ActionKind.F, ActionKind.B, ActionKind.W, ActionKind.BW
 COMPUTE = [F, B, W, BW]
@@ -43,12 +44,14 @@ actions = st.one_of(
 )
 
 
+@quick
 @given(actions)
 def test_text_round_trips(action: Action) -> None:
     assert Action.parse(str(action)) == action
     assert type(Action.parse(str(action))) is type(action)
 
 
+@quick
 @given(actions)
 def test_copies_are_equal_and_hash_alike(action: Action) -> None:
     for copied in (copy.copy(action), copy.deepcopy(action), pickle.loads(pickle.dumps(action))):

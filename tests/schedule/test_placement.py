@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from ppframe.errors import ScheduleError
 from ppframe.schedule import Placement
+from tests.strategies import quick
 
 SIZES = st.integers(1, 6)
 
 
+@quick
 @given(SIZES, SIZES)
 def test_a_loop_starts_each_chunk_at_rank_zero(ranks: int, chunks: int) -> None:
     placement = Placement.loop(ranks, chunks)
@@ -17,6 +19,7 @@ def test_a_loop_starts_each_chunk_at_rank_zero(ranks: int, chunks: int) -> None:
     assert placement.chunks_per_rank == chunks
 
 
+@quick
 @given(SIZES, SIZES)
 def test_a_v_turns_at_the_ends(ranks: int, chunks: int) -> None:
     """SCHEDULES: with s = q P + j, rank j for even q, P - 1 - j for odd q."""

@@ -11,17 +11,19 @@ from hypothesis import given
 from ppframe.errors import ScheduleError, ScheduleSyntaxError
 from ppframe.schedule import LoweredSchedule, Placement, Schedule, lower
 from tests.schedule.drawings import compute, lowered
-from tests.strategies import schedules
+from tests.strategies import quick, schedules
 
 ONE = "0F0,0BW0\n"
 
 
+@quick
 @given(schedules())
 def test_compute_only_round_trips(schedule: Schedule) -> None:
     assert Schedule.from_text(schedule.to_text()) == schedule
     assert Schedule.from_text(schedule.to_text("torch"), dialect="torch") == schedule
 
 
+@quick
 @given(schedules(max_ranks=4, max_microbatches=6))
 def test_lowered_round_trips(schedule: Schedule) -> None:
     plain = lower(schedule, reduce=True)

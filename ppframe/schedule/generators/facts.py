@@ -141,22 +141,25 @@ def require_taken(name: str, facts: ScheduleFacts, shape: Shape) -> None:
         )
     if not facts.takes_microbatches(shape):
         works = nearest_taken(facts, shape)
+        hint = "No number works." if works is None else f"The nearest that works is {works}."
         raise ConfigError(
-            f"must be a number that `{name}` takes, but is {shape.microbatches} ({shape}). "
-            f"The nearest that works is {works}.",
+            f"must be a number that `{name}` takes, but is {shape.microbatches} ({shape}). {hint}",
             path="microbatches",
         )
 
 
-def nearest_taken(facts: ScheduleFacts, shape: Shape) -> int:
-    """The number of microbatches nearest to the shape's that is taken; of two, the larger."""
-    distance = 0
-    while True:
+def nearest_taken(facts: ScheduleFacts, shape: Shape) -> int | None:
+    """The number of microbatches nearest to the shape's that is taken, of two the larger.
+
+    None where nothing near is taken.
+    """
+    reach = shape.microbatches + 8 * shape.ranks * shape.chunks_per_rank
+    for distance in range(reach):
         for microbatches in (shape.microbatches + distance, shape.microbatches - distance):
             wanted = shape._replace(microbatches=microbatches)
             if microbatches >= 1 and facts.takes_microbatches(wanted):
                 return microbatches
-        distance += 1
+    return None
 
 
 def _limits(facts: ScheduleFacts) -> str:
