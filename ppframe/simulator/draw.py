@@ -2,8 +2,8 @@
 
 1F1B on 2 ranks, 3 microbatches, the backward twice as long as the forward::
 
-    rank 0 │0F0 1F0 ····0BW0    0F2 0BW1    ····0BW2    │
-    rank 1 │····1F0 1BW0    1F1 1BW1    1F2 1BW2    ····│
+    rank 0 │0F0 0F1 ········0BW0    0F2 0BW1    ····0BW2    │
+    rank 1 │····1F0 1BW0    1F1 1BW1    1F2 1BW2    ········│
 
 The text is plain, or markup for rich; neither needs a terminal.
 """

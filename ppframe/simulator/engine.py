@@ -125,9 +125,12 @@ def _report(
 
 def _legal_rows(schedule: AnySchedule) -> tuple[tuple[Action, ...], ...]:
     """The lists of a schedule, once no action asks for a stage that isn't there."""
-    if max(map(attrgetter("stage"), chain(*schedule.actions)), default=0) >= schedule.num_stages:
+    rows = schedule.actions
+    stages = map(attrgetter("stage"), chain(*rows))
+    seconds = (action.second.stage for action in chain(*rows) if type(action) is Overlap)
+    if max(chain(stages, seconds), default=0) >= schedule.num_stages:
         verify(schedule)
-    return schedule.actions
+    return rows
 
 
 def _counted(action: Action, duration: float) -> float:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeAlias, final
 
-from ppframe.schedule import Action, ActionKind
-from ppframe.schedule.action import parts
+from ppframe.schedule import Action, ActionKind, Overlap
 from ppframe.simulator.cost import Cost
 from ppframe.simulator.timeline import COMPUTES, TimelineEntry
 
@@ -70,7 +69,7 @@ def build_report(
         num_stages: stages of the schedule.
     """
     timed = [[entry for entry in row if type(entry.action) in COMPUTES] for row in entries]
-    computes = [[part for entry in row for part in parts(entry.action)] for row in timed]
+    computes = [[part for entry in row for part in _singles(entry.action)] for row in timed]
     spans = [row[-1].end - row[0].start if row else 0.0 for row in timed]
     busy = [sum(end - start for _, _, start, end in row) for row in timed]
     longest = max(range(len(spans)), key=lambda rank: (spans[rank], -rank))
@@ -123,6 +122,10 @@ def _peaks(computes: Sequence[Sequence[Action]], gains: _Gains) -> list[float]:
     if any(action.kind is not ActionKind.F for row in computes for action in row):
         sums = [list(accumulate(row)) for row in sums]
     return [max(row, default=0.0) for row in sums]
+
+
+def _singles(action: Action) -> tuple[Action, ...]:
+    return action if isinstance(action, Overlap) else (action,)
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ppframe.errors import ConfigError
 from ppframe.schedule import Action, Schedule, build_schedule, lower
-from ppframe.simulator import Cost, TimelineEntry, draw_terminal, drawing_width, simulate
+from ppframe.simulator import Cost, TimelineEntry, draw, draw_terminal, drawing_width, simulate
 from tests.simulator.shapes import compute_only, costs, schedules
 
 
@@ -31,6 +31,11 @@ def test_a_wide_drawing_names_the_actions_in_full() -> None:
         F forward, BW backward, · idle, one column = 0.25
     """
     assert_same_drawing(draw_terminal(simulate(schedule).timeline, width=60), wanted)
+
+
+def test_the_drawing_at_the_top_of_the_module_is_what_is_drawn() -> None:
+    lines = drawn("1f1b", 2, 3, 80).splitlines()[:2]
+    assert "\n".join(f"    {line}" for line in lines) in (draw.__doc__ or "")
 
 
 def test_a_narrower_one_names_kind_and_microbatch() -> None:
