@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,9 +16,9 @@ from ppframe.simulator import draw_terminal, drawing_width
 MAX_DRAWN_RANKS = 32
 
 
-def plan_table(plan: Plan) -> Table:
-    """The plan as a table with a row for each rank."""
-    table = Table(title=headline(plan), title_justify="left", title_style="bold")
+def plan_table(plan: Plan) -> RenderableType:
+    """The plan as a headline over a table with a row for each rank."""
+    table = Table()
     for column in ("rank", "device", "stages", "parameters", "weights+grads", "in flight at most"):
         table.add_column(column, justify="left" if column in ("device", "stages") else "right")
     for rank, device in enumerate(plan.devices):
@@ -30,7 +31,7 @@ def plan_table(plan: Plan) -> Table:
             bytes_text(plan.state_bytes[rank]),
             str(plan.peak_in_flight[rank]),
         )
-    return table
+    return Group(Text(headline(plan), style="bold"), table)
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -71,7 +71,7 @@ def _on_cpu(state: Mapping[str, Any]) -> dict[str, Any]:
     moved: dict[object, Tensor] = {}
     result: dict[str, Any] = {}
     for name, value in state.items():
-        if isinstance(value, Tensor) and value.numel():
+        if isinstance(value, Tensor):
             key = (value.device, value.data_ptr(), value.dtype, value.shape, value.stride())
             value = moved.setdefault(key, value.detach().cpu())
         result[name] = value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import final
 
 from torch import nn
 from torch.optim import Optimizer
 
-from ppframe.training.clip import clip_global_norm
+from ppframe.training.clip import clip_global_norm, global_norm
 from ppframe.training.lr_schedule import LRSchedule
 from ppframe.training.optim import OptimizerFactory
 
@@ -43,7 +42,7 @@ class Update:
         )
         self._parameters = [parameter for owned in trained for _, parameter in owned]
         self._lr_schedule = lr_schedule
-        self._max_norm = math.inf if clip_grad_norm is None else clip_grad_norm
+        self._max_norm = clip_grad_norm
         self._groups = [
             (group, float(group["lr"]))
             for optimizer in self.optimizers
@@ -63,7 +62,10 @@ class Update:
         multiplier = self._lr_schedule(step, num_steps)
         for group, base_lr in self._groups:
             group["lr"] = base_lr * multiplier
-        norm = clip_global_norm(self._parameters, self._max_norm)
+        if self._max_norm is None:
+            norm = global_norm(self._parameters)
+        else:
+            norm = clip_global_norm(self._parameters, self._max_norm)
         for optimizer in self.optimizers:
             optimizer.step()
         for optimizer in self.optimizers:
