@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -102,17 +102,16 @@ def place_modules(
         ConfigError: a parameter is shared by stages on different devices.
     """
     home: dict[int, torch.device] = {}
-    for stage, members in enumerate(layout.modules):
-        device = devices[layout.placement[stage]]
-        for member in members:
-            for name, parameter in modules[member].named_parameters():
-                if home.setdefault(id(parameter), device) != device:
-                    raise ConfigError(
-                        f"parameter `{member}.{name}` must lie on one device, but its stages are "
-                        f"on {home[id(parameter)]} and {device}. Put both on one rank.",
-                        path="stages",
-                    )
-            modules[member].to(device)
+    for rank, member in _members(layout):
+        device = devices[rank]
+        for name, parameter in modules[member].named_parameters():
+            if home.setdefault(id(parameter), device) != device:
+                raise ConfigError(
+                    f"parameter `{member}.{name}` must lie on one device, but its stages are "
+                    f"on {home[id(parameter)]} and {device}. Put both on one rank.",
+                    path="stages",
+                )
+        modules[member].to(device)
 
 
 def _settle(
@@ -150,9 +149,14 @@ def _require_same(path: str, given: int | None, own: int) -> None:
 
 
 def _device_of(modules: Sequence[nn.Module], layout: Layout, rank: int) -> torch.device:
-    for stage, members in enumerate(layout.modules):
-        if layout.placement[stage] == rank:
-            for member in members:
-                for tensor in (*modules[member].parameters(), *modules[member].buffers()):
-                    return tensor.device
-    return torch.device("cpu")
+    mine = (modules[member] for owner, member in _members(layout) if owner == rank)
+    tensors = (tensor for module in mine for tensor in (*module.parameters(), *module.buffers()))
+    first = next(tensors, None)
+    return torch.device("cpu") if first is None else first.device
+
+
+def _members(layout: Layout) -> Iterator[tuple[int, int]]:
+    """(rank, index of a module) for all modules in forward order."""
+    for rank, members in zip(layout.placement, layout.modules, strict=True):
+        for member in members:
+            yield rank, member
