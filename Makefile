@@ -6,7 +6,7 @@ ARGS :=
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help train test check golden bench docs clean
@@ -43,5 +43,5 @@ $(READY): pyproject.toml constraints.txt
 	  echo 'Python must be 3.11, 3.12 or 3.13, but $(PYTHON) is not. Say which: make PYTHON=python3.12'; exit 1; }
 	@test -e $@ || { echo 'Setting up $(VENV), a few minutes the first time'; $(PYTHON) -m venv --clear $(VENV); }
 	@rm -f $@
-	@$(PIP) hatchling && $(PIP) --no-build-isolation --editable '.[dev]'
+	@$(PIP) setuptools hatchling && $(PIP) --no-build-isolation --editable '.[dev]'
 	@touch $@
