@@ -149,7 +149,8 @@ class Ledger:
                 self._enter_reduction(rank, step, action)
             elif isinstance(action, Overlap | Exchange):
                 unpacked += [(step, action[0]), (step, action[1])]
-            elif isinstance(action, Compute | Transfer):
+            else:
+                assert isinstance(action, Compute | Transfer)  # there is no other class
                 unpacked.append((step, action))
             if isinstance(action, Overlap):
                 self._note_dependent(rank, step, action)

@@ -70,10 +70,6 @@ def test_b_sends_the_gradient_on_and_w_nothing() -> None:
 
 
 def test_both_of_a_pair_are_sent_on() -> None:
-    lowered = lower(
-        compute("0F0 (0F1;0BW0) 0BW1".replace("(0F1;0BW0)", "0F1 0BW0"), "1F0 1BW0 1F1 1BW1")
-    )
-    verify(lowered)
     middle = compute("0F0 0F1 0BW0 0BW1", "1F0 (1F1;1BW0) 1BW1", "2F0 2BW0 2F1 2BW1")
     row = lists(lower(middle))[1]
     assert "(1F1;1BW0) 1SEND_F1 1SEND_B0" in row
@@ -176,6 +172,19 @@ def test_every_exchange_has_its_mirror_and_nothing_is_lost(schedule: Schedule) -
 
 def test_gpipe_has_nothing_to_exchange() -> None:
     assert not exchanges(lower(build_schedule("gpipe", ranks=3, microbatches=5), group=True))
+
+
+def test_a_send_to_one_neighbour_and_a_receive_from_another_are_no_exchange() -> None:
+    """In the middle of a V: stage 1 receives from rank 0, stage 4 sends to rank 2."""
+    v = compute(
+        "0F0 5F0 5BW0 0F1 0BW0 5F1 5BW1 0BW1",
+        "1F0 4F0 4BW0 1F1 1BW0 4F1 4BW1 1BW1",
+        "2F0 3F0 3BW0 2BW0 2F1 3F1 3BW1 2BW1",
+        owners=(0, 1, 2, 2, 1, 0),
+    )
+    grouped = lower(v, group=True)
+    verify(grouped)
+    assert "1RECV_F1 4SEND_B0" in lists(grouped)[1]
 
 
 def test_the_cycle_collector_is_left_as_it_was() -> None:

@@ -84,7 +84,8 @@ def dora(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
 
     ::
 
-        rank 1  ... 3F2 3B0 1F3 3B1 ...  1BW2 1BW3  3W0 3W1
+        rank 0  0F0 0F1 2F0 2F1 0F2  2BW0 0F3  2BW1 2F2  0BW0 ...  0BW3
+        rank 1      1F0 1F1 3F0 3B0  3F1  3B1  1F2  1BW0 1F3  ...  1BW3 3W0  3W1
 
     Args:
         ranks: pipeline ranks (P), any.
@@ -92,10 +93,15 @@ def dora(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
         chunks_per_rank: stages of each rank (V), any.
 
     Facts:
-        makespan in unit costs 3 M V + P - 1 where P divides M > P, 3 M V + 2 (P - 1) where M = P.
+        makespan in unit costs 3 M V + P - 1 where P divides M > P, 3 M V + 2 (P - 1) where M = P;
+        in flight as `dora-dfs`, and what is held back.
 
     Reference:
-        torchmonarch, parallel/pipelining, 2025. There it is written but not enabled.
+        torchmonarch, parallel/pipelining, 2025, where it is written but not enabled.
+
+    Example:
+        >>> dora(2, 2, 1).actions
+        ((0F0, 0F1, 0BW0, 0BW1), (1F0, 1B0, 1F1, 1BW1, 1W0))
     """
     placement = Placement.loop(ranks, chunks_per_rank)
     rows = []

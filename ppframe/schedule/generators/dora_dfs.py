@@ -25,5 +25,29 @@ FACTS = ScheduleFacts(
 
 @schedule_generator("dora-dfs", FACTS)
 def dora_dfs(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
-    """The reference runtime's default schedule."""
+    """Depth first: a group of microbatches through all chunks, one forward, one backward.
+
+    Both backward parts of a microbatch follow each other, so they run as one, and the schedule is
+    interleaved 1F1B by another way.
+
+    ::
+
+        F F B W F B W ...  →  F F BW F BW ...
+
+    Args:
+        ranks: pipeline ranks (P), any.
+        microbatches: microbatches (M), any.
+        chunks_per_rank: stages of each rank (V), any.
+
+    Facts:
+        those of `interleaved-1f1b`.
+
+    Reference:
+        torchmonarch, parallel/pipelining, 2025, where it is the default; there max(1, M div P) must
+        divide M.
+
+    Example:
+        >>> dora_dfs(1, 2).actions
+        ((0F0, 1F0, 1BW0, 0F1, 0BW0, 1F1, 1BW1, 0BW1),)
+    """
     return replace(interleaved_1f1b(ranks, microbatches, chunks_per_rank), name="dora-dfs")

@@ -35,21 +35,27 @@ def one_f_one_b(ranks: int, microbatches: int, chunks_per_rank: int = 1) -> Sche
 
     ::
 
-        rank 0  F0 F1 F2 F3 .  .  .  BW0 F4 BW1 F5 ...
-        rank 1     F0 F1 F2 .  BW0 .  F3 BW1 ...
-        rank 2        F0 F1 BW0 ...
-        rank 3           F0 BW0 F1 BW1 ...
+        rank 0  F0  F1  F2  F3  .   .   .   BW0 F4  BW1 F5  BW2
+        rank 1      F0  F1  F2  .   .   BW0 F3  BW1 F4  BW2
+        rank 2          F0  F1  .   BW0 F2  BW1 F3  BW2
+        rank 3              F0  BW0 F1  BW1 F2  BW2
 
     Args:
-        ranks: pipeline ranks (P).
-        microbatches: microbatches (M).
-        chunks_per_rank: 1.
+        ranks: pipeline ranks (P), any.
+        microbatches: microbatches (M), any.
+        chunks_per_rank: 1; for more see `interleaved-1f1b`.
 
     Facts:
-        makespan 3 (M + P - 1); in flight at most min(M, P - r) on rank r; any P and M.
+        makespan 3 (M + P - 1) in unit costs; in flight at most min(M, P - r) on rank r.
 
     Reference:
-        Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021, arXiv 2006.09503.
+        Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021, arXiv 2006.09503
+        (PipeDream-Flush); the same as DAPPLE, arXiv 2007.01045. torch's schedule of this name
+        lists the steady state of a rank without its last warm-up forward.
+
+    Example:
+        >>> one_f_one_b(2, 2).actions
+        ((0F0, 0F1, 0BW0, 0BW1), (1F0, 1BW0, 1F1, 1BW1))
     """
     rows = []
     for rank in range(ranks):
