@@ -7,10 +7,17 @@ ranks, such a run comes to the same end, so one walk proves a schedule for all.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, final
 
-from ppframe.schedule.action import ActionKind, Exchange, Transfer, singles_of
+from ppframe.schedule.action import (
+    Action,
+    ActionKind,
+    Compute,
+    Exchange,
+    Transfer,
+    singles_of,
+)
 from ppframe.schedule.faults import Wait
 from ppframe.schedule.ir import Schedule, peer_of
 from ppframe.schedule.ledger import NOWHERE, Ledger
@@ -18,8 +25,6 @@ from ppframe.schedule.slots import Slots
 
 UNIT_TIMES: Final = {ActionKind.F: 1, ActionKind.B: 1, ActionKind.W: 1, ActionKind.BW: 2}
 """Durations in the unit costs of the papers, where forward and both backward parts are equal."""
-
-_Singles = Iterable[tuple[int, ActionKind, int]]
 
 
 @final
@@ -40,7 +45,8 @@ class ComputeWalk:
         self.ends: list[list[int]] = [[] for _ in schedule.actions]
         """For each rank the end of each action."""
         self._schedule = schedule
-        self._durations = durations
+        self._times = dict.fromkeys(UNIT_TIMES, 1) if durations is None else durations
+        self._pairs_take_one = durations is None
         self._slots = Slots(schedule.num_stages, schedule.num_microbatches)
         self._finish = [0] * self._slots.count
         self._waiting: dict[int, list[int]] = {}
@@ -54,41 +60,45 @@ class ComputeWalk:
         return tuple(self._waits())
 
     def _advance(self, rank: int) -> None:
-        """Run a rank until it waits or ends."""
+        """Run a rank until it waits or ends; wake who waits for what it leaves."""
         row, starts, ends = self._schedule.actions[rank], self.starts[rank], self.ends[rank]
-        durations, waiting = self._durations, self._waiting
+        needed, left, times = self._slots.needed_by, self._slots.left_by, self._times
+        finish, waiting = self._finish, self._waiting
         clock = ends[-1] if ends else 0
+        needs: Sequence[int]
+        leaves: Sequence[int]
         for step in range(len(ends), len(row)):
-            singles = singles_of(row[step])
-            clock, missing = self._start(singles, clock)
+            action = row[step]
+            if type(action) is Compute:
+                stage, kind, m = action
+                needs, leaves, time = needed[kind][stage], left[kind][stage], times[kind]
+            else:
+                needs, leaves, time, m = *self._of_pair(action), 0
+            missing = NOWHERE
+            for base in needs:
+                end = finish[base + m]
+                if end > clock:
+                    clock = end
+                elif not end and missing == NOWHERE:
+                    missing = base + m
             if missing != NOWHERE:
                 waiting.setdefault(missing, []).append(rank)
                 return
             starts.append(clock)
-            clock += 1 if durations is None else sum([durations[kind] for _, kind, _ in singles])
+            clock += time
             ends.append(clock)
-            self._leave(singles, clock)
+            for base in leaves:
+                finish[base + m] = clock
+                if base + m in waiting:
+                    self._ready.extend(waiting.pop(base + m))
 
-    def _start(self, singles: _Singles, clock: int) -> tuple[int, int]:
-        """When an action can start, and the slot of the first thing that is missing."""
-        needed, finish = self._slots.needed_by, self._finish
-        for stage, kind, microbatch in singles:
-            for base in needed[kind][stage]:
-                end = finish[base + microbatch]
-                if end > clock:
-                    clock = end
-                elif not end:
-                    return clock, base + microbatch
-        return clock, NOWHERE
-
-    def _leave(self, singles: _Singles, clock: int) -> None:
-        """Enter what an action leaves, and wake who waits for it."""
-        left, finish, waiting = self._slots.left_by, self._finish, self._waiting
-        for stage, kind, microbatch in singles:
-            for base in left[kind][stage]:
-                finish[base + microbatch] = clock
-                if base + microbatch in waiting:
-                    self._ready.extend(waiting.pop(base + microbatch))
+    def _of_pair(self, pair: Action) -> tuple[list[int], list[int], int]:
+        """Slots that a pair needs, slots that it leaves, and how long it takes."""
+        needed, left, singles = self._slots.needed_by, self._slots.left_by, singles_of(pair)
+        needs = [base + m for stage, kind, m in singles for base in needed[kind][stage]]
+        leaves = [base + m for stage, kind, m in singles for base in left[kind][stage]]
+        time = sum(self._times[kind] for _, kind, _ in singles)
+        return needs, leaves, 1 if self._pairs_take_one else time
 
     def _waits(self) -> Iterator[Wait]:
         schedule = self._schedule

@@ -56,10 +56,10 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
         [((2 * start + 1) * ranks, action) for start, action in zip(starts, row, strict=True)]
         for starts, row in zip(walk.starts, schedule.actions, strict=True)
     ]
-    routes = {kind: _routes(schedule, send) for kind, send in _SENT.items()}
+    routes = {send: _routes(schedule, send) for send in set(_SENT.values())}
     for rank, (ends, row) in enumerate(zip(walk.ends, schedule.actions, strict=True)):
         for end, (stage, kind, microbatch) in _made(ends, row):
-            route = routes[kind][stage]
+            route = routes[_SENT[kind]][stage]
             if route is not None:
                 key = 2 * end * ranks + rank
                 keyed[rank].append((key, route.sends[microbatch]))
