@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple, SupportsIndex, final
+from typing import Final, NamedTuple, final
 
 from ppframe.errors import ScheduleError, ScheduleSyntaxError
 
@@ -348,10 +348,15 @@ def parts(action: Action) -> tuple[Action, ...]:
 
 def _index(what: str, value: int) -> int:
     """The value as a plain int; whole numbers of other libraries are taken, truth values not."""
-    index = -1 if isinstance(value, bool) or not isinstance(value, SupportsIndex) else value
-    if operator.index(index) < 0:
+    if type(value) is int and value >= 0:
+        return value
+    try:
+        index = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        index = -1
+    if index < 0:
         raise ScheduleError(f"{what} must be a whole number from 0, but is {value!r}.")
-    return operator.index(index)
+    return index
 
 
 def _require(fits: bool, what: str, rule: str, kind: ActionKind) -> None:

@@ -11,29 +11,30 @@ from ppframe.schedule import LoweredSchedule, Schedule
 
 def runs_to_its_end(schedule: Schedule | LoweredSchedule) -> bool:
     """Whether the ranks, each taking its list in order, all come to the end of it."""
-    is_lowered = isinstance(schedule, LoweredSchedule)
     lists = [[str(action) for action in row] for row in schedule.actions]
-    owners, done = tuple(schedule.placement), set()
-    moved = True
-    while moved:
-        moved = False
-        for rank, row in enumerate(lists):
-            if not row:
-                continue
-            mate = _mate(row[0])
-            if mate is None and all(
-                _done(need, done) for need in _needs(row[0], owners, is_lowered)
-            ):
-                done.add(row.pop(0))
-                moved = True
-            elif mate is not None:
-                peer = owners[int(mate.split("_")[0].rstrip("SENDRCV"))]
-                sends = row[0] if "SEND" in row[0] else mate
-                ready = lists[peer] and lists[peer][0] == mate and peer != rank
-                if ready and all(_done(need, done) for need in _needs(sends, owners, is_lowered)):
-                    done |= {row.pop(0), lists[peer].pop(0)}
-                    moved = True
+    owners, done = tuple(schedule.placement), set[str]()
+    is_lowered = isinstance(schedule, LoweredSchedule)
+    while any(_move(rank, lists, owners, done, is_lowered) for rank in range(len(lists))):
+        pass
     return not any(lists)
+
+
+def _move(
+    rank: int, lists: list[list[str]], owners: tuple[int, ...], done: set[str], is_lowered: bool
+) -> bool:
+    """Run the next action of a rank, if it can run; a message when both ranks are at it."""
+    if not lists[rank]:
+        return False
+    action = lists[rank][0]
+    mate = _mate(action)
+    peer = rank if mate is None else owners[_split(mate)[0]]
+    if mate is not None and (peer == rank or lists[peer][:1] != [mate]):
+        return False
+    makes = action if mate is None or "SEND" in action else mate
+    if not all(_done(need, done) for need in _needs(makes, owners, is_lowered)):
+        return False
+    done |= {lists[rank].pop(0)} | ({lists[peer].pop(0)} if mate is not None else set())
+    return True
 
 
 def _split(action: str) -> tuple[int, str, int]:

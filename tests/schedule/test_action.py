@@ -194,3 +194,16 @@ def test_an_action_of_the_base_alone_has_no_fields() -> None:
     for field in ("stage", "kind"):
         with pytest.raises(NotImplementedError):
             getattr(bare, field)
+
+
+class Whole:
+    """A whole number of another library."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+def test_whole_numbers_of_other_libraries_become_plain_ones() -> None:
+    action = Compute(Whole(), F, 0)  # type: ignore[arg-type]
+    assert type(action.stage) is int
+    assert str(action) == "7F0"
