@@ -25,7 +25,7 @@ from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 
 from ppframe.cli.folders import OwnConf, conf_folder
-from ppframe.config.plain import without_key
+from ppframe.config.plain import keys_of_file, without_key
 from ppframe.errors import ConfigError
 
 VERSION_BASE = "1.3"
@@ -39,17 +39,24 @@ class Composition:
 
     Args:
         whole: everything, with Hydra's own part under `hydra`.
-        task: the part that the job gets.
     """
 
     whole: Any
-    task: Any
+
+    @property
+    def task(self) -> Any:
+        """The part that the job gets."""
+        return without_key(self.whole, "hydra")
 
     @property
     def choices(self) -> Mapping[str, Any]:
         """The option chosen in each group."""
         choices: Mapping[str, Any] = self.whole.hydra.runtime.choices
         return choices
+
+    def declared(self, group: str) -> frozenset[str]:
+        """The keys that the chosen option of a group writes into its file."""
+        return declared_keys(self.whole.hydra, group)
 
     @property
     def is_sweep(self) -> bool:
@@ -69,6 +76,7 @@ class Composer:
     def __init__(self, loader: ConfigLoaderImpl, config_name: str) -> None:
         self._loader = loader
         self._config_name = config_name
+        self._made: dict[tuple[str, ...], Composition] = {}
         self._parser = OverridesParser.create(config_loader=loader)
 
     @classmethod
@@ -94,11 +102,17 @@ class Composer:
         return cls(ConfigLoaderImpl(search_path), arguments.config_name or CONFIG_NAME)
 
     def compose(self, overrides: Sequence[str]) -> Composition:
-        """What Hydra makes of these overrides.
+        """What Hydra makes of these overrides; made once.
 
         Raises:
             ConfigError: it can't be composed; the text is Hydra's.
         """
+        key = tuple(overrides)
+        if key not in self._made:
+            self._made[key] = self._compose(key)
+        return self._made[key]
+
+    def _compose(self, overrides: Sequence[str]) -> Composition:
         try:
             config = self._loader.load_configuration(
                 config_name=self._config_name,
@@ -111,7 +125,7 @@ class Composer:
             lines = [line.strip() for text in reasons for line in text.splitlines()[:3]]
             raise ConfigError(" ".join(filter(None, lines)) or type(error).__name__) from error
         HydraConfig.instance().set_config(config)
-        return Composition(config, without_key(config, "hydra"))
+        return Composition(config)
 
     def parse(self, text: str) -> Override:
         """An override in parts.
@@ -156,6 +170,20 @@ class Composer:
             for source in self._loader.get_sources()
             if source.scheme() == "file" and Path(source.path).is_dir()
         ]
+
+
+def declared_keys(hydra: Any, group: str) -> frozenset[str]:
+    """The keys that the chosen option of a group writes into its file.
+
+    Args:
+        hydra: Hydra's own part of a composed configuration.
+        group: the group.
+    """
+    for source in hydra.runtime.config_sources:
+        file = Path(source.path, group, f"{hydra.runtime.choices.get(group)}.yaml")
+        if source.schema == "file" and file.is_file():
+            return keys_of_file(file)
+    return frozenset()
 
 
 def _folded(name: str) -> str:

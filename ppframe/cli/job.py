@@ -9,6 +9,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from ppframe.cli.composer import declared_keys
 from ppframe.cli.folders import register_bounds
 from ppframe.cli.records import write_record
 
@@ -42,7 +43,7 @@ def run_job(config: Any) -> float:
         sweep_dir=folder / hydra.sweep.dir if sweeps else None,
         job=int(hydra.job.num) if sweeps else None,
     )
-    outcome = run_to_end(config, launch)
+    outcome = run_to_end(config, launch, declared=declared_keys(hydra, "model"))
     if launch.sweep_dir is not None and launch.job is not None:
         write_record(launch.sweep_dir, launch.job, launch.overrides, outcome.summary)
     if outcome.exit_code and not (sweeps and outcome.exit_code == _FAILED):

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -50,18 +50,21 @@ class Outcome:
         return number if math.isfinite(number) and not self.exit_code else math.inf
 
 
-def run_to_end(config: Mapping[str, Any], launch: Launch) -> Outcome:
+def run_to_end(
+    config: Mapping[str, Any], launch: Launch, *, declared: Collection[str] = ()
+) -> Outcome:
     """Run a job to its end, whichever that is.
 
     Args:
         config: what was composed.
         launch: where the run was started and where it writes.
+        declared: see `load_config`.
     """
     kept = launch.run_dir / FILE_NAME
     kept.unlink(missing_ok=True)
     started_s = time.perf_counter()
     try:
-        return Outcome(jsonable(run(load_config(config, launch))), 0)
+        return Outcome(jsonable(run(load_config(config, launch, declared=declared))), 0)
     except BaseException as error:  # a job must not end the sweep, not even by sys.exit
         tell(error, launch)
         code = exit_code_of(error)

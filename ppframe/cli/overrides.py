@@ -14,7 +14,6 @@ A key that nothing knows is let through with `++`, to be found with all other fa
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +36,8 @@ from ppframe.config.shapes import Leaf
 from ppframe.errors import ConfigError, Fault
 from ppframe.registry import nearest_first
 
-_MAX_COMBINATIONS = 8
+_MAX_RUNS = 8
+_MAX_NAMES = 8
 
 
 @final
@@ -80,28 +80,30 @@ def vet(texts: Sequence[str], composer: Composer, folder: Path, *, sweeping: boo
     Raises:
         ConfigError: not even the bare configuration can be composed.
     """
-    return _Vetting(composer, folder, sweeping or asks_for_sweep(texts, composer)).run(texts)
+    return _Vetting(composer, folder, _first_look(texts, composer), sweeping).run(texts)
 
 
-def asks_for_sweep(texts: Sequence[str], composer: Composer) -> bool:
-    """Whether an option that is chosen, such as one of `hparams_search`, makes it a sweep."""
+def _first_look(texts: Sequence[str], composer: Composer) -> Composition:
+    """What the chosen options make; one, such as a `hparams_search`, may ask for a sweep."""
     keys = {text: text.lstrip("+").partition("=")[0] for text in texts}
     choosing = [text for text, key in keys.items() if key == "hydra.mode" or composer.is_group(key)]
     try:
-        return composer.compose(choosing).is_sweep
+        return composer.compose(choosing)
     except ConfigError:
-        return False
+        return composer.compose([])
 
 
 @final
 class _Vetting:
     """The stages of vetting; each drops the lines that it finds at fault."""
 
-    def __init__(self, composer: Composer, folder: Path, sweeping: bool) -> None:
+    def __init__(
+        self, composer: Composer, folder: Path, start: Composition, sweeping: bool
+    ) -> None:
         self._composer = composer
         self._folder = folder
-        self._sweeping = sweeping
-        self._chosen = composer.compose([]).choices
+        self._sweeping = sweeping or start.is_sweep
+        self._chosen = start.choices
         self._faults: list[Fault] = []
 
     def run(self, texts: Sequence[str]) -> Vetted:
@@ -176,7 +178,8 @@ class _Vetting:
         if not all(held) and (entry.deletes or (entry.keys[0] == "hydra" and not entry.prefix)):
             return Fault(entry.key, f"must be a known key, but is not.{_near(trees[0], entry)}")
         prefix = entry.prefix
-        if (prefix == "" and not all(held)) or (prefix == "+" and any(held)):
+        may_add = not all(held) or (not entry.sweeps and isinstance(entry.value, dict))
+        if (prefix == "" and may_add) or (prefix == "+" and any(held)):
             prefix = "++"
         raw = quoted(entry.raw or "") if entry.only_text else None
         return replace(line, text=entry.text(prefix=prefix, raw=raw))
@@ -219,13 +222,17 @@ class _Vetting:
         return [self._composer.compose(run) for run in self._runs([line.text for line in lines])]
 
     def _runs(self, texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-        """The overrides of each job, of a few jobs where there are many."""
+        """The overrides of so many jobs that each value, or a fair share of them, is in one."""
         entries = [split(self._composer.parse(text), text) for text in texts]
         values = [
             [entry.text(raw=raw) for raw in values_of(entry)] if entry.sweeps else [entry.text()]
             for entry in entries
         ]
-        return tuple(itertools.islice(itertools.product(*values), _MAX_COMBINATIONS))
+        num_runs = min(_MAX_RUNS, max(map(len, values), default=1))
+        return tuple(
+            tuple(choices[run * len(choices) // num_runs] for choices in values)
+            for run in range(num_runs)
+        )
 
 
 def _holds(tree: Any, keys: Sequence[str]) -> bool:
@@ -254,7 +261,7 @@ def _near(tree: Any, entry: Entry) -> str:
         below = _below(tree, key)
         if below is _NOTHING:
             known = [str(other) for other in tree] if isinstance(tree, dict) else []
-            near = ", ".join(nearest_first(key, known)[:_MAX_COMBINATIONS])
+            near = ", ".join(nearest_first(key, known)[:_MAX_NAMES])
             return f" Known, nearest first: {near}." if near else ""
         tree = below
     return ""

@@ -65,8 +65,10 @@ def _all_faults(vetted: Vetted, composer: Composer, folder: Path) -> list[Fault]
 
 
 def _faults(composer: Composer, overrides: Sequence[str], folder: Path) -> tuple[Fault, ...]:
+    composed = composer.compose(overrides)
+    launch = Launch(folder=folder, run_dir=folder)
     try:
-        load_config(composer.compose(overrides).task, Launch(folder=folder, run_dir=folder))
+        load_config(composed.task, launch, declared=composed.declared("model"))
     except ConfigError as error:
         return error.faults
     return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,11 @@ _NOT_CONFIGURED = ("launch", "resolved")
 
 
 def load_config(
-    config: Mapping[str, Any], launch: Launch, *, faults: Sequence[Fault] = ()
+    config: Mapping[str, Any],
+    launch: Launch,
+    *,
+    faults: Sequence[Fault] = (),
+    declared: Collection[str] = (),
 ) -> RunConfig:
     """The whole configuration, checked.
 
@@ -31,13 +35,15 @@ def load_config(
         config: what Hydra composed, or plain data of the same form.
         launch: where the run was started and where it writes.
         faults: what was found before; reported together with the rest.
+        declared: keys beside `model.chunks` that may stand there though nothing reads them.
 
     Raises:
         ConfigError: holds every fault.
     """
     composed = to_plain(config)
     found = [*faults, *composed.faults, *prepare(composed.tree, launch.folder)]
-    check = Check(launch.folder, composed.referenced, composed.origins)
+    read = composed.referenced.union(declared)
+    check = Check(launch.folder, read, composed.origins)
     values = root_shape().values(composed.tree, "", check)
     found += check.faults
     with chdir(launch.folder):

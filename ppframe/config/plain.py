@@ -6,11 +6,11 @@ that leads nowhere, a key that is no text.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final, final
 
 from omegaconf import Container, DictConfig, ListConfig, OmegaConf
@@ -73,15 +73,18 @@ def raw_tree(config: Any) -> Any:
 
 def without_key(config: Any, key: str) -> Any:
     """A copy of a composed configuration without one of its keys."""
-    copied = copy.deepcopy(config)
-    OmegaConf.set_struct(copied, False)
-    copied.pop(key, None)
-    return copied
+    return OmegaConf.masked_copy(config, [other for other in config if other != key])
 
 
 def raw_yaml(config: Any) -> str:
     """YAML of a composed configuration, interpolations left as they stand."""
     return OmegaConf.to_yaml(config)
+
+
+def keys_of_file(path: Path) -> frozenset[str]:
+    """The keys at the top of a YAML file; none where it holds no mapping."""
+    loaded = OmegaConf.load(path)
+    return frozenset(map(str, loaded)) if isinstance(loaded, DictConfig) else frozenset()
 
 
 def register_resolver(name: str, resolve: Callable[..., str]) -> None:

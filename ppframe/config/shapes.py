@@ -39,7 +39,7 @@ class Check:
 
     Args:
         folder: relative paths are relative to it.
-        referenced: words that stand in interpolations.
+        referenced: words that stand in interpolations, or may stand unread.
         origins: where a value comes from that is nothing but `${another.key}`.
         faults: grows as faults are found.
         paths: grows with the absolute form of each path found, by dotted path.

@@ -1,0 +1,131 @@
+"""From a checked configuration to the objects of a run, and two steps of each option."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import torch
+
+from ppframe.build import build_modules, build_parts, build_pipeline
+from ppframe.cli.folders import conf_folder
+from ppframe.cli.modes import run
+from ppframe.config import Component
+from ppframe.errors import ConfigError
+from tests.launching import TINY_GPT, TINY_MLP, by_path, config_of, process_state
+
+OPTIONS = sorted(
+    f"{file.parent.name}={file.stem}"
+    for file in conf_folder().glob("*/*.yaml")
+    if file.parent.name not in ("hydra", "local", "hparams_search")
+)
+# Runs that between them have most options; an option that is in none of them has one of its own.
+FOUR_MICROBATCHES = "0F0,0F1,0BW0,0F2,0BW1,0F3,0BW2,0BW3\n1F0,1BW0,1F1,1BW1,1F2,1BW2,1F3,1BW3\n"
+DISABLED = "logger.wandb.mode=disabled"
+TEXT = (*(text for text in TINY_GPT if "max_bytes" not in text), "data=text", "data.path=text.txt")
+MLP_ON_PLAIN_PARTS = ("optimizer=sgd", "lr_schedule=constant", "checkpoint=none")
+GPT_ON_PYLIB = ("model=gpt", "data=pylib", "loss=cross_entropy")
+RUNS = (
+    (*TINY_MLP, "logger=console", "schedule=gpipe", *MLP_ON_PLAIN_PARTS),
+    (*TINY_MLP, "optimizer=adamw", "lr_schedule=cosine", "engine=local", "checkpoint=default"),
+    (*TINY_GPT, *GPT_ON_PYLIB, "schedule=1f1b", "logger=default", DISABLED),
+    (*TEXT, "schedule=interleaved-1f1b", "logger=wandb", DISABLED),
+    (*TINY_MLP, "schedule=from-csv", "schedule.path=four.csv"),
+    (*TINY_GPT, "experiment=pylib-gpt"),
+    ("experiment=reference", "debug=smoke", "logger=none"),
+)
+ALONE = tuple((*TINY_MLP, option) for option in OPTIONS if not any(option in run for run in RUNS))
+
+
+@pytest.mark.parametrize("overrides", [*RUNS, *ALONE], ids=lambda run: run[-1])
+def test_every_option_composes_builds_and_runs_two_steps(
+    overrides: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
+    (tmp_path / "four.csv").write_text(FOUR_MICROBATCHES)
+    last_of_each_key = {text.partition("=")[0]: text for text in overrides}
+    with process_state():
+        summary = run(config_of(*last_of_each_key.values(), folder=tmp_path))
+    assert (summary["status"], summary["steps"]) == ("finished", 2)
+    assert summary["final_loss"] > 0
+    assert (tmp_path / "config.yaml").is_file()
+
+
+def parameters(*overrides: str, folder: Path) -> list[torch.Tensor]:
+    modules = build_modules(config_of(*TINY_MLP, "model.depth=6", *overrides, folder=folder))
+    return [p.detach() for module in modules for p in module.parameters()]
+
+
+def test_parameters_depend_on_seed_and_place_alone(tmp_path: Path) -> None:
+    first = parameters("seed=3", folder=tmp_path)
+    layout = ("pipeline.ranks=4", "schedule=gpipe", "pipeline.chunks_per_rank=1")
+    again = parameters("seed=3", *layout, folder=tmp_path)
+    other = parameters("seed=4", folder=tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_repeated_chunks_differ_from_each_other(tmp_path: Path) -> None:
+    weights = [p for p in parameters(folder=tmp_path) if p.shape == (8, 8)]
+    assert not torch.equal(weights[0], weights[1])
+
+
+def test_building_leaves_the_random_generators_alone(tmp_path: Path) -> None:
+    config = config_of(*TINY_MLP, folder=tmp_path)
+
+    states = [random.getstate(), torch.get_rng_state().tolist(), str(numpy.random.get_state())]
+    build_modules(config)
+    now = [random.getstate(), torch.get_rng_state().tolist(), str(numpy.random.get_state())]
+    assert now == states
+
+
+def test_modules_for_a_plan_take_no_memory(tmp_path: Path) -> None:
+    modules = build_modules(config_of(*TINY_MLP, folder=tmp_path), "meta")
+    assert {p.device.type for module in modules for p in module.parameters()} == {"meta"}
+
+
+def test_a_null_number_of_chunks_is_the_schedules_own(tmp_path: Path) -> None:
+    config = config_of(*TINY_MLP, folder=tmp_path)
+    with build_pipeline(config, build_modules(config), build_parts(config).loss) as pipeline:
+        assert (pipeline.ranks, pipeline.chunks_per_rank, pipeline.num_stages) == (2, 2, 4)
+
+
+def test_every_part_that_refuses_its_options_is_listed(tmp_path: Path) -> None:
+    config = config_of(
+        *TINY_GPT, "optimizer.lr=-1", "lr_schedule.floor=2", "data.max_bytes=0", folder=tmp_path
+    )
+    with pytest.raises(ConfigError) as caught:
+        build_parts(config)
+    paths = set(by_path(caught.value.faults))
+    assert paths == {"optimizer.lr", "lr_schedule.floor", "data.max_bytes"}
+
+
+def test_a_chunk_that_cannot_be_built_is_named_with_its_error(tmp_path: Path) -> None:
+    broken = "[{_target_: torch.nn.Linear, in_features: -2, out_features: 3, _repeat_: 8}]"
+    config = config_of(*TINY_MLP, f"model.chunks={broken}", folder=tmp_path)
+    with pytest.raises(ConfigError, match="negative dimension") as caught:
+        build_modules(config)
+    assert [fault.path for fault in caught.value.faults] == ["model.chunks[0]"]
+
+
+@pytest.mark.parametrize(
+    ("field", "target", "phrase"),
+    [
+        ("data", "builtins.object", "data: must make a Dataset, but makes a object"),
+        ("lr_schedule", "builtins.object", "lr_schedule: must make something to call"),
+        ("loss", "builtins.object", "loss: must make something to call"),
+        ("optimizer", "torch.nn.ReLU", "optimizer._target_: must be a subclass"),
+    ],
+)
+def test_a_part_of_the_wrong_kind_is_refused(
+    field: str, target: str, phrase: str, tmp_path: Path
+) -> None:
+    changes: dict[str, Any] = {field: Component(name=None, target=target, options={})}
+    config = replace(config_of(*TINY_MLP, folder=tmp_path), **changes)
+    with pytest.raises(ConfigError) as caught:
+        build_parts(config)
+    assert phrase in str(caught.value)
