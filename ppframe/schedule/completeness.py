@@ -50,9 +50,7 @@ def require_known_microbatches(schedule: AnySchedule) -> None:
         _refuse_missing(schedule, Compute(0, ActionKind.F, gap))
     halves = [index for index, count in counts.items() if 2 * count >= least]
     if not halves:
-        present = {part.stage for row in schedule.actions for a in row for part in parts(a)}
-        absent = min(set(range(schedule.num_stages)) - present, default=0)
-        _refuse_missing(schedule, Compute(absent, ActionKind.F, 0))
+        _refuse_missing(schedule, _first_absent(schedule))
     _refuse_strays(schedule, set(range(max(halves) + 1, len(counts))), max(halves) + 1)
 
 
@@ -115,6 +113,15 @@ def _missing_of(ledger: Ledger, slot: int) -> tuple[Compute, int]:
     if weight > NOWHERE:
         return Compute(need.stage, ActionKind.B, microbatch), weight
     return Compute(need.stage, ActionKind.BW, microbatch), forward
+
+
+def _first_absent(schedule: AnySchedule) -> Compute:
+    """The forward of microbatch 0 on the first stage that has nothing of it."""
+    actions = chain.from_iterable(schedule.actions)
+    singles = [part for a in actions for part in parts(a) if isinstance(part, Compute)]
+    present = {part.stage for part in singles if part.microbatch == 0}
+    stage = next(stage for stage in range(schedule.num_stages) if stage not in present)
+    return Compute(stage, ActionKind.F, 0)
 
 
 def _refuse_missing(schedule: AnySchedule, action: Compute, step: int | None = None) -> NoReturn:

@@ -237,7 +237,9 @@ def peer_of(schedule: AnySchedule, action: Transfer | Exchange) -> int:
 
 
 def _settle(schedule: AnySchedule) -> None:
-    """Make the rows tuples, check their number, and count the microbatches."""
+    """Make lists and placement what they are to be, check them, and count the microbatches."""
+    if not isinstance(schedule.placement, Placement):
+        object.__setattr__(schedule, "placement", Placement(tuple(schedule.placement)))
     rows = tuple(map(tuple, schedule.actions))
     object.__setattr__(schedule, "actions", rows)
     if len(rows) != schedule.placement.ranks:

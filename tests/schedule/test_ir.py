@@ -31,6 +31,12 @@ def test_lists_become_tuples() -> None:
     assert hash(schedule) == hash(SCHEDULE)
 
 
+def test_a_placement_may_be_given_as_ranks() -> None:
+    schedule = Schedule(SCHEDULE.actions, (0, 1, 2, 3) * 2)  # type: ignore[arg-type]
+    assert schedule == SCHEDULE
+    assert schedule.placement == Placement.loop(4, 2)
+
+
 def test_a_schedule_cannot_be_changed_but_replaced() -> None:
     with pytest.raises(FrozenInstanceError):
         SCHEDULE.name = "other"  # type: ignore[misc]

@@ -62,6 +62,7 @@ FAULTS = [
     (["0F0 0F999999999"], IncompleteSchedule, 0, 1, "0F999999999"),
     (["0F0", ""], IncompleteSchedule, 1, 0, "1F0"),
     (["0F0 0F1", "", "2F0"], IncompleteSchedule, 1, 0, "1F0"),
+    (["0F0", "1F1", "2F2"], IncompleteSchedule, 1, 1, "1F0"),
     (["0F999999999 0BW999999999"], IncompleteSchedule, 0, 2, "0F0"),
     # order on one rank
     (["0BW0 0F0"], DependencyViolation, 0, 0, "0BW0"),
