@@ -6,7 +6,7 @@ ARGS :=
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help train test check golden bench docs clean
