@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from ppframe.errors import DependencyViolation, IncompleteSchedule
 from ppframe.schedule import (
+    ActionKind,
     Compute,
     Exchange,
     LoweredSchedule,
@@ -121,7 +123,7 @@ def test_what_is_not_legal_is_not_lowered() -> None:
 
 def test_a_reduction_follows_the_last_backward_of_its_stage_and_what_that_sends() -> None:
     lowered = lower(build_schedule("dora-dfs", ranks=2, microbatches=2), reduce=True)
-    assert lists(lowered)[0].endswith("2BW1 2SEND_B1 2REDUCE 0RECV_B0 0BW0 0RECV_B1 0BW1 0REDUCE")
+    assert lists(lowered)[0].endswith("2BW1 0RECV_B0 2SEND_B1 2REDUCE 0BW0 0RECV_B1 0BW1 0REDUCE")
     for row in lowered.actions:
         for step, action in enumerate(row):
             if isinstance(action, Reduce):
@@ -197,3 +199,13 @@ def test_the_cycle_collector_is_left_as_it_was() -> None:
         gc.enable()
     lower(schedule)
     assert gc.isenabled()
+
+
+def test_a_rank_gives_away_what_it_made_before_it_waits_for_its_neighbour() -> None:
+    lowered = lower(build_schedule("gpipe", ranks=4, microbatches=3))
+    for rank, row in enumerate(lowered.actions):
+        for action, following in pairwise(row):
+            if action.kind is ActionKind.F and rank < 3:
+                assert str(following) == f"{rank}SEND_F{action.microbatch}"
+            if action.kind is ActionKind.BW and rank > 0:
+                assert str(following) == f"{rank}SEND_B{action.microbatch}"

@@ -49,11 +49,12 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
         ScheduleError: the schedule isn't legal.
     """
     walk = prove_compute(schedule)
-    ranks = schedule.ranks
-    # Keys put all actions in one order: by time; at the same time messages before computations;
-    # messages at the same time by their sender, whose list and whose peer's list have them in turn.
+    moment = 2 * schedule.num_stages
+    # Keys put all actions in one order: by time; at the same time messages before computations.
+    # Of messages at the same time those go first whose receivers come later along their way, so a
+    # rank gives away what it has made before it waits for what its neighbour has.
     keyed: list[_Keyed] = [
-        [((2 * start + 1) * ranks, action) for start, action in zip(starts, row, strict=True)]
+        [((2 * start + 1) * moment, action) for start, action in zip(starts, row, strict=True)]
         for starts, row in zip(walk.starts, schedule.actions, strict=True)
     ]
     routes = {send: _routes(schedule, send) for send in set(_SENT.values())}
@@ -61,11 +62,16 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
         for end, (stage, kind, microbatch) in _made(ends, row):
             route = routes[_SENT[kind]][stage]
             if route is not None:
-                key = 2 * end * ranks + rank
+                key = 2 * end * moment + _turn(stage, kind, schedule.num_stages)
                 keyed[rank].append((key, route.sends[microbatch]))
                 keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
     rows = tuple(tuple([action for _, action in sorted(row, key=_KEY)]) for row in keyed)
     return LoweredSchedule(rows, schedule.placement, schedule.name, schedule.forward_only)
+
+
+def _turn(stage: int, kind: ActionKind, num_stages: int) -> int:
+    """Turn of a message among those of one moment, in 0…2S−1; no two have the same."""
+    return 2 * (num_stages - 1 - stage) if kind is ActionKind.F else 2 * stage + 1
 
 
 def _made(ends: Sequence[int], row: Sequence[Action]) -> list[tuple[int, _Single]]:
