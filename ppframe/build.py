@@ -3,8 +3,8 @@
 ::
 
     RunConfig ─┬─ engine                          how ranks come to exist
-               ├─ parts: dataset, loss, optimizer, learning rate, sinks
-               ├─ modules ── pipeline             the model, cut and placed
+               ├─ parts: modules, dataset, loss, optimizer, learning rate, sinks
+               ├─ pipeline                        the modules, cut and placed
                └─ trainer, recorder               what drives and what remembers
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, cast, final
 
@@ -44,19 +44,23 @@ _MAX_NAME_LETTERS = 100
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a run is made of beside the model.
+    """What a run is made of before ranks come into it.
 
     Args:
+        modules: model chunks in forward order.
         dataset: training and validation batches.
         loss: of an output and its target.
         make_optimizer: makes the optimizer of a rank.
         lr_schedule: multiplier of the learning rate by step.
+        sinks: places that metrics go to; not started.
     """
 
+    modules: Sequence[nn.Module]
     dataset: Dataset
     loss: LossFunction
     make_optimizer: OptimizerFactory
     lr_schedule: LRSchedule
+    sinks: Sequence[Sink]
 
 
 def build_engine(config: RunConfig) -> Engine:
@@ -68,33 +72,34 @@ def build_engine(config: RunConfig) -> Engine:
     return _made(Engine, "engine", make_component("engine", config.engine))
 
 
-def build_parts(config: RunConfig) -> Parts:
+def build_parts(config: RunConfig, device: torch.device | str = "cpu") -> Parts:
     """All parts; relative paths in them start from the launch folder.
+
+    Args:
+        config: the run.
+        device: where parameters are made; `meta` makes none.
 
     Raises:
         ConfigError: with what every one of them refuses.
     """
     faults: list[Fault] = []
     with chdir(config.launch.folder):
+        modules = _tried(lambda: build_modules(config, device), "model", faults)
         dataset = _tried(lambda: _dataset(config), "data", faults)
         loss = _tried(lambda: _callable("loss", config), "loss", faults)
         make_optimizer = _tried(lambda: _optimizer(config), "optimizer", faults)
         lr_schedule = _tried(lambda: _callable("lr_schedule", config), "lr_schedule", faults)
-    if dataset is None or loss is None or make_optimizer is None or lr_schedule is None:
-        raise ConfigError(faults)
-    return Parts(dataset=dataset, loss=loss, make_optimizer=make_optimizer, lr_schedule=lr_schedule)
-
-
-def build_sinks(config: RunConfig) -> list[Sink]:
-    """The sinks that are on.
-
-    Raises:
-        ConfigError: one refuses its options.
-    """
-    return [
-        _made(Sink, f"logger.{name}", make_component("logger", component))
-        for name, component in config.logger.items()
-    ]
+        sinks = [_tried(partial(_sink, config, name), "logger", faults) for name in config.logger]
+    if faults:
+        raise ConfigError(list(dict.fromkeys(faults)))
+    return Parts(
+        modules=cast(list[nn.Module], modules),
+        dataset=cast(Dataset, dataset),
+        loss=cast(LossFunction, loss),
+        make_optimizer=cast(OptimizerFactory, make_optimizer),
+        lr_schedule=cast(LRSchedule, lr_schedule),
+        sinks=cast(list[Sink], sinks),
+    )
 
 
 def build_modules(config: RunConfig, device: torch.device | str = "cpu") -> list[nn.Module]:
@@ -112,31 +117,26 @@ def build_modules(config: RunConfig, device: torch.device | str = "cpu") -> list
         ConfigError: with every chunk that can't be built.
     """
     faults: list[Fault] = []
-    modules: list[nn.Module] = []
+    modules: list[nn.Module | None] = []
     with chdir(config.launch.folder):
         for entry, spec in enumerate(config.model.chunks):
             path = f"model.chunks[{entry}]"
             for _ in range(spec.repeat):
                 seed = mixed(config.seed, len(modules))
-                module = _tried(partial(_module, spec, path, seed, device), path, faults)
-                modules.append(module or nn.Identity())
+                modules.append(_tried(partial(_module, spec, path, seed, device), path, faults))
     if faults:
         raise ConfigError(list(dict.fromkeys(faults)))
-    return modules
+    return cast(list[nn.Module], modules)
 
 
 def build_pipeline(
-    config: RunConfig,
-    modules: Sequence[nn.Module],
-    loss: LossFunction,
-    devices: Sequence[torch.device] | None = None,
+    config: RunConfig, parts: Parts, devices: Sequence[torch.device] | None = None
 ) -> Pipeline:
     """The pipeline of the configured ranks, chunks and schedule.
 
     Args:
         config: the run.
-        modules: model chunks.
-        loss: of an output and its target.
+        parts: the modules and the loss among them.
         devices: one for each rank; None leaves the modules where they are.
     """
     asked = config.pipeline
@@ -144,8 +144,8 @@ def build_pipeline(
         schedule = make_schedule(config.schedule, asked)
     by_name = config.schedule.name if not config.schedule.options else None
     return Pipeline(
-        modules,
-        loss=loss,
+        parts.modules,
+        loss=parts.loss,
         schedule=by_name or schedule,
         ranks=schedule.ranks,
         chunks_per_rank=schedule.chunks_per_rank,
@@ -200,6 +200,56 @@ def build_recorder(config: RunConfig, sinks: Sequence[Sink], ranks: Ranks) -> Ru
     return RunRecorder(info, sinks, hold=ranks.hold)
 
 
+def misfits(config: RunConfig, parts: Parts) -> list[Fault]:
+    """Where data, model chunks and loss don't fit each other, tried on tensors without memory.
+
+    Args:
+        config: the run.
+        parts: with modules on the device `meta`.
+
+    Returns:
+        the first misfit; none where everything fits, or where an operation needs real numbers and
+        it can't be told.
+    """
+    batches = parts.dataset.validation_batches(config.pipeline.microbatch_size, 1)
+    batch = next(iter(batches), None)
+    if batch is None:
+        return []
+    chunks = config.model.chunks
+    paths = [f"model.chunks[{i}]" for i, spec in enumerate(chunks) for _ in range(spec.repeat)]
+    value, targets = _without_memory(batch.inputs), _without_memory(batch.targets)
+    path = paths[0]
+    try:
+        with torch.no_grad(), torch.device("meta"):
+            for place, module in zip(paths, parts.modules, strict=True):
+                path = place
+                value = module(*value) if isinstance(value, tuple) else module(value)
+            path = "loss"
+            parts.loss(value, targets)
+    except Exception as error:  # modules and losses may be the user's
+        if isinstance(error, NotImplementedError) or "meta" in str(error):
+            return []
+        what = "what the chunk before it gives" if path != paths[0] else "what the data gives"
+        return [Fault(path, f"must take {what}, but raised {type(error).__name__}: {error}.")]
+    return []
+
+
+def _without_memory(value: Any) -> Any:
+    """Tensors in nested structures replaced by ones that have a shape and a type alone."""
+    if isinstance(value, torch.Tensor):
+        return value.to("meta")
+    if isinstance(value, dict):
+        return {key: _without_memory(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_without_memory(entry) for entry in value]
+    return tuple(map(_without_memory, value)) if isinstance(value, tuple) else value
+
+
+def _sink(config: RunConfig, name: str) -> Sink:
+    path = f"logger.{name}"
+    return _made(Sink, path, make_component("logger", config.logger[name]))
+
+
 def _dataset(config: RunConfig) -> Dataset:
     return _made(Dataset, "data", make_component("data", config.data))
 
@@ -245,7 +295,7 @@ def _tried(make: Callable[[], _T], path: str, faults: list[Fault]) -> _T | None:
     try:
         return make()
     except ConfigError as error:
-        faults += error.faults
+        faults += (replace(fault, path=fault.path or path) for fault in error.faults)
     except PPFrameError as error:
         faults.append(Fault(path, str(error)))
     return None

@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 
-from ppframe.build import build_modules, build_parts, build_pipeline
+from ppframe.build import build_modules, build_parts, build_pipeline, misfits
 from ppframe.cli.folders import conf_folder
 from ppframe.cli.modes import run
 from ppframe.config import Component
@@ -90,18 +90,18 @@ def test_modules_for_a_plan_take_no_memory(tmp_path: Path) -> None:
 
 def test_a_null_number_of_chunks_is_the_schedules_own(tmp_path: Path) -> None:
     config = config_of(*TINY_MLP, folder=tmp_path)
-    with build_pipeline(config, build_modules(config), build_parts(config).loss) as pipeline:
+    with build_pipeline(config, build_parts(config)) as pipeline:
         assert (pipeline.ranks, pipeline.chunks_per_rank, pipeline.num_stages) == (2, 2, 4)
 
 
 def test_every_part_that_refuses_its_options_is_listed(tmp_path: Path) -> None:
-    config = config_of(
-        *TINY_GPT, "optimizer.lr=-1", "lr_schedule.floor=2", "data.max_bytes=0", folder=tmp_path
-    )
+    refused = ["optimizer.lr=-1", "lr_schedule.floor=2", "data.max_bytes=0", "model.heads=3"]
+    config = config_of(*TINY_GPT, *refused, folder=tmp_path)
     with pytest.raises(ConfigError) as caught:
         build_parts(config)
     paths = set(by_path(caught.value.faults))
-    assert paths == {"optimizer.lr", "lr_schedule.floor", "data.max_bytes"}
+    assert {"optimizer.lr", "lr_schedule.floor", "data.max_bytes"} < paths
+    assert any(path.startswith("model") for path in paths)
 
 
 def test_a_chunk_that_cannot_be_built_is_named_with_its_error(tmp_path: Path) -> None:
@@ -129,3 +129,27 @@ def test_a_part_of_the_wrong_kind_is_refused(
     with pytest.raises(ConfigError) as caught:
         build_parts(config)
     assert phrase in str(caught.value)
+
+
+def test_data_model_and_loss_that_fit_have_no_misfit(tmp_path: Path) -> None:
+    for tiny in (TINY_MLP, TINY_GPT):
+        config = config_of(*tiny, folder=tmp_path)
+        assert misfits(config, build_parts(config, "meta")) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ((*TINY_MLP, "model.in_features=5"), "model.chunks[0]"),
+        ((*TINY_MLP, "model.chunks.1.out_features=5"), "model.chunks[1]"),
+        ((*TINY_MLP, "loss=cross_entropy"), "loss"),
+        ((*TINY_GPT, "loss=mse"), "loss"),
+    ],
+)
+def test_what_does_not_fit_is_found_without_running_it(
+    overrides: tuple[str, ...], path: str, tmp_path: Path
+) -> None:
+    last_of_each_key = {text.partition("=")[0]: text for text in overrides}
+    config = config_of(*last_of_each_key.values(), folder=tmp_path)
+    (fault,) = misfits(config, build_parts(config, "meta"))
+    assert fault.path == path

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 from ppframe.build import (
+    Parts,
     build_engine,
-    build_modules,
     build_parts,
     build_pipeline,
     build_recorder,
-    build_sinks,
     build_trainer,
+    misfits,
 )
 from ppframe.cli.plan import PlanFigures, print_plan
 from ppframe.config import RunConfig
 from ppframe.config.plain import to_yaml
-from ppframe.engine import Ranks
+from ppframe.engine import Engine, Ranks
+from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
 from ppframe.training.checkpoint import load_model
 from ppframe.training.plan import plan_of, predict
@@ -28,7 +29,22 @@ from ppframe.training.run import EvaluationSettings, TrainOptions, evaluate_mode
 from ppframe.training.sample import SampleSettings
 
 Figures = Mapping[str, Any]
-_Work = Callable[[RunConfig, RunRecorder, Ranks], Figures]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """What a mode needs.
+
+    Args:
+        work: does it.
+        device: where the modules' parameters are made.
+        has_sinks: whether its numbers go to the user's sinks.
+    """
+
+    work: Callable[[RunConfig, Parts, RunRecorder, Ranks], Figures]
+    device: str
+    has_sinks: bool
 
 
 def run(config: RunConfig) -> dict[str, Any]:
@@ -42,22 +58,33 @@ def run(config: RunConfig) -> dict[str, Any]:
     """
     text = to_yaml(config.resolved)
     (config.launch.run_dir / "config.yaml").write_text(text, encoding="utf-8")
-    work, has_sinks = _MODES[config.mode]
+    mode = _MODES[config.mode]
 
-    def recorded(ranks: Ranks) -> dict[str, Any]:
-        sinks = build_sinks(config) if has_sinks else []
-        recorder = build_recorder(config, sinks, ranks)
+    def work(ranks: Ranks) -> dict[str, Any]:
+        parts = build_parts(config, mode.device)
+        recorder = build_recorder(config, parts.sinks if mode.has_sinks else (), ranks)
         with recorder:
-            figures = work(config, recorder, ranks)
+            figures = mode.work(config, parts, recorder, ranks)
         return {**recorder.summary.as_dict(), **figures}
 
-    engine = build_engine(config)
-    return engine.run(recorded, num_ranks=config.pipeline.ranks, seed=config.seed)
+    return _engine(config).run(work, num_ranks=config.pipeline.ranks, seed=config.seed)
 
 
-def _train(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
-    parts = build_parts(config)
-    with build_pipeline(config, build_modules(config), parts.loss, ranks.devices) as pipeline:
+def _engine(config: RunConfig) -> Engine:
+    """The engine; what it refuses is told together with what the parts refuse."""
+    try:
+        return build_engine(config)
+    except ConfigError as error:
+        faults = list(error.faults)
+    try:
+        build_parts(config, "meta")
+    except ConfigError as error:
+        faults += error.faults
+    raise ConfigError(faults)
+
+
+def _train(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
+    with build_pipeline(config, parts, ranks.devices) as pipeline:
         _load(config, pipeline)
         trainer = build_trainer(config, parts, pipeline, ranks)
         options = TrainOptions(
@@ -69,9 +96,8 @@ def _train(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
     return {}
 
 
-def _eval(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
-    parts = build_parts(config)
-    with build_pipeline(config, build_modules(config), parts.loss, ranks.devices) as pipeline:
+def _eval(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
+    with build_pipeline(config, parts, ranks.devices) as pipeline:
         _load(config, pipeline)
         settings = EvaluationSettings(
             batch_size=config.pipeline.batch_size, num_batches=config.evaluation.num_batches
@@ -80,11 +106,10 @@ def _eval(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
     return {}
 
 
-def _plan(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
+def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
     """Everything up to the first step, on modules without memory."""
-    parts = build_parts(config)
     num_microbatches = config.pipeline.num_microbatches
-    with build_pipeline(config, build_modules(config, "meta"), parts.loss) as pipeline:
+    with build_pipeline(config, parts) as pipeline:
         plan = plan_of(
             pipeline,
             num_microbatches=num_microbatches,
@@ -103,12 +128,14 @@ def _plan(config: RunConfig, recorder: RunRecorder, ranks: Ranks) -> Figures:
     return {"makespan": report.makespan, "peak_in_flight": max(report.peak_in_flight)}
 
 
-def _check(config: RunConfig, _recorder: RunRecorder, ranks: Ranks) -> Figures:
-    """Every part built once, on modules without memory; nothing runs."""
-    build_sinks(config)
-    parts = build_parts(config)
-    with build_pipeline(config, build_modules(config, "meta"), parts.loss) as pipeline:
+def _check(config: RunConfig, parts: Parts, _recorder: RunRecorder, ranks: Ranks) -> Figures:
+    """Every part built and fitted to the next, on modules without memory; nothing runs."""
+    faults = misfits(config, parts)
+    if faults:
+        raise ConfigError(faults)
+    with build_pipeline(config, parts) as pipeline:
         pipeline.lowered(config.pipeline.num_microbatches)
+        _load(config, pipeline)
         build_trainer(config, parts, pipeline, ranks)
         num_stages = pipeline.num_stages
     sys.stdout.write(
@@ -124,9 +151,9 @@ def _load(config: RunConfig, pipeline: Pipeline) -> None:
         load_model(pipeline, config.checkpoint.path)
 
 
-_MODES: Mapping[str, tuple[_Work, bool]] = {
-    "train": (_train, True),
-    "eval": (_eval, True),
-    "plan": (_plan, False),
-    "check": (_check, False),
+_MODES: Mapping[str, _Mode] = {
+    "train": _Mode(_train, device="cpu", has_sinks=True),
+    "eval": _Mode(_eval, device="cpu", has_sinks=True),
+    "plan": _Mode(_plan, device="meta", has_sinks=False),
+    "check": _Mode(_check, device="meta", has_sinks=False),
 }
