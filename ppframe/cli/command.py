@@ -23,6 +23,9 @@ from ppframe.errors import PPFrameError
 
 def main() -> None:
     """Run the command line of this process; exits with 0, 1 for faults, 130 or 143 for signals."""
+    # Read by OpenMP when torch is loaded. Threads that spin while they wait for each other make a
+    # run many times slower as soon as anything else wants their cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         _main(sys.argv[1:])
     except PPFrameError as error:
