@@ -132,6 +132,11 @@ def test_a_fault_has_its_path_and_says_what_to_do(
     assert phrase in faults[path]
 
 
+def test_options_that_builders_refuse_are_faults_too(tmp_path: Path) -> None:
+    values = {"optimizer.lr": -1, "engine.num_threads": 0, "logger.console.every_steps": 0}
+    assert set(faults_with(values, folder=tmp_path)) == set(values)
+
+
 # Combinations
 
 
@@ -170,6 +175,7 @@ def test_all_faults_are_listed_at_once_and_once_each(tmp_path: Path) -> None:
     tree.logger = {"wandb": {"project": 10.0}}
     tree.pipeline.ranks = 40
     tree.plugins = ["no_such_plugin"]
+    tree.lr_schedule.floor = 2.0
     earlier = Fault("foo", "must be KEY=VALUE.")
     with pytest.raises(ConfigError) as caught:
         load_config(tree, Launch(folder=tmp_path, run_dir=tmp_path), faults=[earlier])
@@ -178,10 +184,11 @@ def test_all_faults_are_listed_at_once_and_once_each(tmp_path: Path) -> None:
         "data.path",
         "foo",
         "logger.wandb.project",
+        "lr_schedule.floor",
         "model.dim",
         "optimizer._target_",
         "pipeline.n_micro_batchs",
         "pipeline.ranks",
         "plugins[0]",
     ]
-    assert str(caught.value).startswith("8 faults")
+    assert str(caught.value).startswith("9 faults")

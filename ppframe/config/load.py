@@ -14,7 +14,7 @@ from ppframe.config.chunks import Model
 from ppframe.config.parts import Part, Sinks
 from ppframe.config.plain import to_plain
 from ppframe.config.plugins import import_parts, import_plugins
-from ppframe.config.rules import combination_faults
+from ppframe.config.rules import combination_faults, refused_options
 from ppframe.config.schema import Component, Kind, Launch, ModelConfig, RunConfig
 from ppframe.config.shapes import Check, Leaf, Section, Shape
 from ppframe.errors import ConfigError, Fault
@@ -47,7 +47,8 @@ def load_config(
     values = root_shape().values(composed.tree, "", check)
     found += check.faults
     with chdir(launch.folder):
-        found += combination_faults(values)
+        found += combination_faults(values, found)
+        found += refused_options(values, found)
     if found:
         raise ConfigError(list(dict.fromkeys(found)))
     resolved = with_paths(composed.tree, check.paths)

@@ -1,16 +1,19 @@
-"""Combinations that can't run: rules between values that are right each by itself."""
+"""What types can't say: options that their builder refuses, and combinations that can't run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ppframe.config.instantiate import make_schedule
+from ppframe.config.instantiate import make_component, make_options, make_schedule
 from ppframe.config.plain import MISSING
 from ppframe.config.schema import CheckpointConfig, Component, ModelConfig, PipelineConfig
+from ppframe.config.targets import locate
 from ppframe.errors import ConfigError, Fault, PPFrameError
+from ppframe.training.optim import optimizer_from_class
 
+_CHEAP_KINDS = ("loss", "optimizer", "lr_schedule", "engine")
 # What a generator calls its numbers, and where the configuration has them.
 _GENERATOR_PATHS = {
     "": "schedule",
@@ -19,19 +22,65 @@ _GENERATOR_PATHS = {
 }
 
 
-def combination_faults(values: Mapping[str, Any]) -> list[Fault]:
+def refused_options(values: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault]:
+    """What the builders of parts refuse, tried where that costs nothing.
+
+    Args:
+        values: checked values by key of the configuration.
+        faults: those found so far; a part that has one is not tried. Datasets read files, so they
+            are tried only where there are faults and nothing will run.
+    """
+    sinks = values["logger"] if isinstance(values["logger"], dict) else {}
+    parts = {kind: values[kind] for kind in _CHEAP_KINDS}
+    parts |= {f"logger.{name}": sink for name, sink in sinks.items()}
+    refused = _refused_of(parts, faults)
+    if faults or refused:
+        refused += _refused_of({"data": values["data"]}, faults)
+    return refused
+
+
+def _refused_of(parts: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault]:
+    return [
+        fault
+        for path, part in parts.items()
+        if isinstance(part, Component) and not any(_is_below(f.path, path) for f in faults)
+        for fault in _refused(path, part)
+    ]
+
+
+def combination_faults(values: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault]:
     """Every broken rule between values.
 
     Args:
         values: checked values by key of the configuration; a rule whose values are not all there is
             left out.
+        faults: those found so far; a schedule that has one is not tried.
     """
+    spoilt = {"schedule"} if any(_is_below(f.path, "schedule") for f in faults) else set()
     return [
         fault
         for rule, keys in _RULES
-        if not any(values.get(key, MISSING) is MISSING for key in keys)
+        if spoilt.isdisjoint(keys) and not any(values[key] is MISSING for key in keys)
         for fault in rule(*(values[key] for key in keys))
     ]
+
+
+def _is_below(path: str, part: str) -> bool:
+    return path == part or path.startswith(f"{part}.")
+
+
+def _refused(path: str, component: Component) -> Sequence[Fault]:
+    kind = path.partition(".")[0]
+    try:
+        if kind == "optimizer" and component.target is not None:
+            optimizer_from_class(locate(component.target), make_options(component, kind))
+        else:
+            make_component(kind, component)
+    except ConfigError as error:
+        return error.faults
+    except PPFrameError as error:
+        return (Fault(path, str(error)),)
+    return ()
 
 
 def _microbatch_fits_batch(pipeline: PipelineConfig) -> Iterator[Fault]:

@@ -64,11 +64,11 @@ def test_check_builds_everything_and_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_what_builders_refuse_is_one_list_with_the_traceback_in_the_log(tmp_path: Path) -> None:
-    refused = ("optimizer.lr=-1", "lr_schedule.floor=2")
+    refused = ("model.chunks.0.out_features=-1", "data.noise=-1")
     ended = launch(*TINY_MLP, "mode=check", *refused, folder=tmp_path)
     assert ended.code == 1
-    assert "optimizer.lr: must be at least 0" in ended.err
-    assert "lr_schedule.floor: must lie in [0, 1]" in ended.err
+    assert "1. model.chunks[0]: " in ended.err
+    assert "2. data.noise: must be" in ended.err
     assert "Traceback" not in ended.text
     (run_dir,) = run_dirs(tmp_path)
     assert "Traceback" in (run_dir / "launch.log").read_text()
