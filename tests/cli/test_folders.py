@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from ppframe.cli.folders import (
     bounded,
+    bounded_interpolation,
     bounded_name,
     claim_folder,
     conf_folder,
     hidden_files,
     own_conf_folder,
+    register_bounds,
 )
 
 
@@ -43,6 +46,18 @@ def test_each_name_of_a_path_is_bounded_by_itself(tmp_path: Path) -> None:
     path = bounded(tmp_path / ("x" * 300) / "y" / ("z" * 300))
     path.mkdir(parents=True)
     assert path.parent.name == "y"
+
+
+def test_folders_of_jobs_are_bounded_when_they_are_resolved() -> None:
+    register_bounds()
+    overrides = "a=" + "x" * 300 + ",b=1/2"
+    config = OmegaConf.create(
+        {"dirname": overrides, "subdir": bounded_interpolation("job,${dirname}")}
+    )
+    subdir = Path(config.subdir)
+    assert len(subdir.parts[0]) <= 120
+    assert subdir.parts[0].startswith("job,a=xxx")
+    assert subdir.name == "2"
 
 
 def test_the_repository_has_the_configuration_of_the_package() -> None:

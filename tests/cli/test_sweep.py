@@ -120,17 +120,6 @@ def test_plans_are_compared(tmp_path: Path) -> None:
     assert float(rows["gpipe"]["peak_in_flight"]) == 4
 
 
-def test_folders_of_jobs_are_bounded(tmp_path: Path) -> None:
-    long = "logger={wandb: {mode: disabled, project: " + "x" * 300 + "}}"
-    subdir = "hydra.sweep.subdir=${hydra.job.override_dirname}"
-    plain = [text for text in TINY_MLP if not text.startswith("logger")]
-    ended = launch("-m", *plain, long, subdir, "mode=check", "seed=1,2", folder=tmp_path)
-    assert ended.code == 0, ended.text
-    names = [path.parent.name for path in sweep_dir(tmp_path).glob("*/summary.json")]
-    assert len(set(names)) == 2
-    assert all(len(name) <= 120 for name in names)
-
-
 def test_records_become_rows_in_the_order_of_jobs(tmp_path: Path) -> None:
     write_record(tmp_path, 10, ["a=1", "b=x"], {"status": "finished", "final_loss": 0.5})
     write_record(tmp_path, 2, ["a=1", "++b=y"], {"status": "failed", "error": "E"})
