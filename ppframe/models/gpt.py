@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from ppframe.errors import ConfigError
 
-_INIT_STD = 0.02  # GPT-2's, for the tables
-_RESIDUAL_GAIN = 0.1  # small enough that a deep stack starts close to the identity
+_EMBEDDING_STD = 0.1
+_RESIDUAL_GAIN = 0.02  # a stack of any depth starts out close to the identity
 
 
 @final
@@ -32,8 +32,8 @@ class Embedding(nn.Module):
         _require_positive(dim=dim, seq_len=seq_len, vocab_size=vocab_size)
         self.token = nn.Embedding(vocab_size, dim)
         self.position = nn.Embedding(seq_len, dim)
-        nn.init.normal_(self.token.weight, std=_INIT_STD)
-        nn.init.normal_(self.position.weight, std=_INIT_STD)
+        nn.init.normal_(self.token.weight, std=_EMBEDDING_STD)
+        nn.init.normal_(self.position.weight, std=_EMBEDDING_STD)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Embed a batch of sequences.
@@ -167,7 +167,7 @@ class Head(nn.Module):
         _require_positive(dim=dim, vocab_size=vocab_size)
         self.norm = nn.LayerNorm(dim)
         self.linear = nn.Linear(dim, vocab_size, bias=False)
-        nn.init.normal_(self.linear.weight, std=_INIT_STD)
+        nn.init.normal_(self.linear.weight, std=dim**-0.5)  # logits of unit variance
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, D] to logits [B, T, V]."""
