@@ -84,7 +84,7 @@ def tell(error: BaseException, launch: Launch) -> None:
     else:
         text = "".join(traceback.format_exception(error)).rstrip()
     if launch.job is not None:
-        text = f"Job {launch.job} ({' '.join(launch.overrides)}) failed: {text}"
+        text = f"Job {launch.job} ({' '.join(launch.overrides)}) did not finish: {text}"
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
