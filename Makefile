@@ -18,7 +18,7 @@ train: $(READY) ## train the default model on real text, about a minute
 	@$(BIN)/python launch.py $(ARGS)
 
 test: $(READY) ## run every test, under three minutes
-	@$(BIN)/python -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
 
 check: $(READY) ## formatting, lint, types, direction of imports
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary && $(BIN)/python -m pytest -q tests/test_architecture.py
