@@ -35,10 +35,14 @@ SECTIONS = {"pipeline": PipelineConfig, "evaluation": EvaluationConfig}
 NOT_KEYS = {"launch", "resolved", "model", "checkpoint", *KINDS}
 
 
+def own(kind: str) -> list[str]:
+    """Names that ppframe itself registers, without those of plugins."""
+    return [name for name in names(kind) if builder(kind, name).__module__.startswith("ppframe.")]
+
+
 def gallery() -> str:
     """Every schedule that declares facts: its drawing and what holds for it."""
-    known = {name: facts for name in names("schedule") if (facts := schedule_facts(name))}
-    return "\n\n".join(_schedule(name) for name in known)
+    return "\n\n".join(_schedule(name) for name in own("schedule") if schedule_facts(name))
 
 
 def _schedule(name: str) -> str:
@@ -113,7 +117,7 @@ def parts() -> str:
 
 def _kind(kind: str) -> str:
     blocks = [f"## {kind}"]
-    for name in names(kind):
+    for name in own(kind):
         build = builder(kind, name)
         blocks.append(f"**`{kind}={name}`**: {summary_of(build)}")
         rows = list(_options(kind, name, build))

@@ -15,9 +15,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+# Under names of their own, so that the recipes also pass where someone has followed them for good.
+PAGE = re.sub(r'(?<=["=/ ])(one-at-a-time|huber)(?=["\s.])', r"recipe-\1", PAGE)
 FILES = dict(re.findall(r"^```(?:python|yaml) (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 COMMANDS = re.findall(r"^\$ ppframe (.+)$", PAGE, re.MULTILINE)
-IN_PACKAGE = "experiment=reference loss=huber schedule=one-at-a-time debug=smoke"
+IN_PACKAGE = "experiment=reference loss=recipe-huber schedule=recipe-one-at-a-time debug=smoke"
 
 # Each command runs in a process of its own, forked from one that has loaded torch already. The
 # folder comes first on the path, as it does for `python launch.py`.
@@ -85,7 +87,7 @@ def a_package(folder: Path) -> Path:
         file.write("from ppframe.schedule.generators import one_at_a_time as one_at_a_time\n")
     with (folder / "ppframe" / "training" / "loss.py").open("a") as file:
         file.write(FILES["my_losses.py"])
-    for name in ("conf/schedule/one-at-a-time.yaml", "conf/loss/huber.yaml"):
+    for name in ("conf/schedule/recipe-one-at-a-time.yaml", "conf/loss/recipe-huber.yaml"):
         (folder / name).write_text(FILES[name])
     return folder
 
