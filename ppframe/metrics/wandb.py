@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 from urllib.parse import urlsplit
 
+from ppframe.errors import ConfigError
 from ppframe.metrics.base import RunInfo, Sink
 from ppframe.metrics.plain import jsonable
 from ppframe.registry import register
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _DRAWING_COLUMNS = 2000
+_MAX_TAG_LETTERS = 64
 
 Mode = Literal["online", "offline", "disabled", "shared"]
 
@@ -63,7 +65,18 @@ def wandb(
     mode: Mode | None = None,
     init_timeout_s: float = 30.0,
 ) -> Sink:
-    """Sink for Weights & Biases; the options are those of `WandbOptions`."""
+    """Sink for Weights & Biases; the options are those of `WandbOptions`.
+
+    Raises:
+        ConfigError: a tag is empty or longer than the service takes.
+    """
+    for tag in tags:
+        if not 1 <= len(tag) <= _MAX_TAG_LETTERS:
+            raise ConfigError(
+                f"each tag must have 1 to {_MAX_TAG_LETTERS} letters, but `{tag}` has {len(tag)}. "
+                "Shorten it.",
+                path="logger.wandb.tags",
+            )
     return WandbSink(
         WandbOptions(
             project=project,

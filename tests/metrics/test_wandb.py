@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ppframe.errors import ConfigError
 from ppframe.metrics.wandb import WandbOptions, WandbSink, choose_mode, has_key
 from ppframe.registry import builder
 from tests.metrics.runs import make_run
@@ -137,3 +138,10 @@ def test_a_key_without_a_server_falls_back_to_offline(no_key, tmp_path, monkeypa
 
 def test_finish_without_start_is_harmless():
     WandbSink(WandbOptions()).finish({}, 1)
+
+
+@pytest.mark.parametrize("tag", ["", "x" * 65])
+def test_a_tag_that_the_service_refuses_is_a_fault_of_the_configuration(tag):
+    with pytest.raises(ConfigError, match="1 to 64 letters") as error:
+        builder("logger", "wandb")(tags=("fine", tag))
+    assert error.value.path == "logger.wandb.tags"
