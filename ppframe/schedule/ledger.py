@@ -58,6 +58,10 @@ class Ledger:
         self._early: tuple[int, int, int] | None = None
         self.stride = 1 + max(map(len, schedule.actions))
         self._owners = [schedule.owners(m) for m in range(schedule.num_microbatches)]
+        self.chains: dict[tuple[int, ...], list[int]] = {}
+        """Rank of each stage → the microbatches that have them there."""
+        for microbatch, owners in enumerate(self._owners):
+            self.chains.setdefault(owners, []).append(microbatch)
         self._local = self._local_needs()
         for rank in range(schedule.ranks):
             self._enter(rank)
@@ -167,7 +171,7 @@ class Ledger:
 
     def _enter_reduction(self, rank: int, step: int, action: Reduce) -> None:
         if action.stage >= self.schedule.num_stages or rank not in {
-            owners[action.stage] for owners in set(self._owners)
+            owners[action.stage] for owners in self.chains
         }:
             self._refuse_place(rank, step)
         if (action.stage, rank) in self.reductions:

@@ -52,10 +52,15 @@ def _require_ends(ledger: Ledger, stage: int, kind: ActionKind) -> None:
 
 def _require_order(ledger: Ledger, send: ActionKind) -> None:
     """Check that what goes from one rank to another arrives in the order in which it is sent."""
+    receive, offset = OTHER_END[send]
     channels: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for sent, received in ledger.messages(send):
-        channel = (sent // ledger.stride, received // ledger.stride)
-        channels.setdefault(channel, []).append((received, sent))
+    for stage in range(ledger.schedule.num_stages):
+        if not _hands_over(ledger, stage, send):
+            continue
+        ends = ledger.positions(receive, stage + offset), ledger.positions(send, stage)
+        for owners, microbatches in ledger.chains.items():
+            channel = channels.setdefault((owners[stage], owners[stage + offset]), [])
+            channel.extend(zip(*([end[m] for m in microbatches] for end in ends), strict=True))
     for messages in channels.values():
         messages.sort()
         for (_, before), (here, after) in pairwise(messages):

@@ -13,11 +13,19 @@ send first would then wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple, final
 
-from ppframe.schedule.action import OTHER_END, Action, ActionKind, Transfer, singles_of
+from ppframe.schedule.action import (
+    COMPUTE_KINDS,
+    OTHER_END,
+    Action,
+    ActionKind,
+    Compute,
+    Transfer,
+    parts,
+)
 from ppframe.schedule.bulk import transfers
 from ppframe.schedule.ir import LoweredSchedule, Schedule
 from ppframe.schedule.verify import prove_compute
@@ -30,13 +38,20 @@ _SENT: Final = {
 """What sends on what a computation makes."""
 
 _Keyed = list[tuple[int, Action]]
-_Single = tuple[int, ActionKind, int]
 
 
 @final
 class _Route(NamedTuple):
-    """The messages of a stage in one direction; each field by microbatch."""
+    """The messages of a stage in one direction.
 
+    Args:
+        turn: turn among the messages of one moment, in 0…2S−1; no two routes have the same.
+        sends: by microbatch.
+        receives: by microbatch.
+        peers: receiving rank by microbatch.
+    """
+
+    turn: int
     sends: list[Transfer]
     receives: list[Transfer]
     peers: list[int]
@@ -57,31 +72,27 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
         [((2 * start + 1) * moment, action) for start, action in zip(starts, row, strict=True)]
         for starts, row in zip(walk.starts, schedule.actions, strict=True)
     ]
-    routes = {send: _routes(schedule, send) for send in set(_SENT.values())}
+    nothing: list[_Route | None] = [None] * schedule.num_stages
+    sent = {send: _routes(schedule, send) for send in set(_SENT.values())}
+    routes = {kind: sent[_SENT[kind]] if kind in _SENT else nothing for kind in COMPUTE_KINDS}
     for rank, (ends, row) in enumerate(zip(walk.ends, schedule.actions, strict=True)):
-        for end, (stage, kind, microbatch) in _made(ends, row):
-            route = routes[_SENT[kind]][stage]
+        for end, (stage, kind, microbatch) in _singles(ends, row):
+            route = routes[kind][stage]
             if route is not None:
-                key = 2 * end * moment + _turn(stage, kind, schedule.num_stages)
+                key = 2 * end * moment + route.turn
                 keyed[rank].append((key, route.sends[microbatch]))
                 keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
     rows = tuple(tuple([action for _, action in sorted(row, key=_KEY)]) for row in keyed)
     return LoweredSchedule(rows, schedule.placement, schedule.name, schedule.forward_only)
 
 
-def _turn(stage: int, kind: ActionKind, num_stages: int) -> int:
-    """Turn of a message among those of one moment, in 0…2S−1; no two have the same."""
-    return 2 * (num_stages - 1 - stage) if kind is ActionKind.F else 2 * stage + 1
-
-
-def _made(ends: Sequence[int], row: Sequence[Action]) -> list[tuple[int, _Single]]:
-    """The computations that make something to send, and when they end."""
-    return [
-        (end, single)
-        for end, action in zip(ends, row, strict=True)
-        for single in singles_of(action)
-        if single[1] in _SENT
-    ]
+def _singles(ends: Sequence[int], row: Sequence[Action]) -> Iterable[tuple[int, Compute]]:
+    """The computations of a list and when they end; pairs come apart."""
+    single = [action for action in row if type(action) is Compute]
+    if len(single) == len(row):
+        return zip(ends, single, strict=True)
+    timed = zip(ends, row, strict=True)
+    return ((end, part) for end, action in timed for part in parts(action) if type(part) is Compute)
 
 
 _KEY: Final = itemgetter(0)
@@ -99,6 +110,7 @@ def _routes(schedule: Schedule, send: ActionKind) -> list[_Route | None]:
             routes.append(None)
         else:
             peers = [ranks[there] for ranks in owners]
+            turn = 2 * stage + 1 if offset < 0 else 2 * (schedule.num_stages - 1 - stage)
             both = transfers(send, stage, count), transfers(receive, there, count)
-            routes.append(_Route(*both, peers))
+            routes.append(_Route(turn, *both, peers))
     return routes
