@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 
-from ppframe.schedule import ActionKind, build_schedule
+from ppframe.schedule import Action, ActionKind, Shape, build_schedule
+from ppframe.schedule.generators.dora import FACTS
 from tests.schedule.drawings import assert_before, assert_same_grid
 
 
@@ -85,3 +88,19 @@ def test_held_weight_gradients_run_in_the_order_of_their_backwards() -> None:
     row = build_schedule("dora", ranks=2, microbatches=4).actions[1]
     assert [str(action) for action in row[-2:]] == ["3W0", "3W1"]
     assert_before(build_schedule("dora", ranks=2, microbatches=4), "3B0", "3W0")
+
+
+def most_in_flight(row: tuple[Action, ...]) -> int:
+    steps = {ActionKind.F: 1, ActionKind.B: 0, ActionKind.W: -1, ActionKind.BW: -1}
+    return max(accumulate(steps[action.kind] for action in row))
+
+
+@pytest.mark.parametrize("ranks", [7, 8])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_peak_in_flight_counts_what_is_held_back_and_what_is_taken_ahead(
+    ranks: int, chunks: int
+) -> None:
+    for microbatches in range(1, 20):
+        schedule = build_schedule("dora", ranks, microbatches, chunks_per_rank=chunks)
+        counted = tuple(most_in_flight(row) for row in schedule.actions)
+        assert FACTS.peak_in_flight(Shape(ranks, chunks, microbatches)) == counted
