@@ -5,6 +5,7 @@ The chunks know nothing of each other or of pipelines: `nn.Sequential` of them i
 
 from __future__ import annotations
 
+import math
 from typing import final
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn import functional
 from ppframe.errors import ConfigError
 
 _EMBEDDING_STD = 0.1
+_LONGEST_WAVE = 1000.0  # about, in positions per radian
 _RESIDUAL_GAIN = 0.02  # a stack of any depth starts out close to the identity
 
 
@@ -21,10 +23,18 @@ _RESIDUAL_GAIN = 0.02  # a stack of any depth starts out close to the identity
 class Embedding(nn.Module):
     """Bytes to vectors: a learned vector per token plus a learned one per position.
 
+    The vectors of positions start out as sines and cosines, in which a fixed distance is a fixed
+    rotation: attention to the token before is found in a fraction of the steps that a random start
+    takes.
+
     Args:
         dim: width D of the vectors.
         seq_len: the longest sequence that can be embedded, in tokens.
         vocab_size: number of different tokens; 256 for bytes.
+
+    Reference:
+        Vaswani et al., Attention Is All You Need, 2017, arXiv 1706.03762, section 3.5; there the
+        waves are longer, interleaved, and not learned.
     """
 
     def __init__(self, *, dim: int, seq_len: int, vocab_size: int = 256) -> None:
@@ -33,7 +43,8 @@ class Embedding(nn.Module):
         self.token = nn.Embedding(vocab_size, dim)
         self.position = nn.Embedding(seq_len, dim)
         nn.init.normal_(self.token.weight, std=_EMBEDDING_STD)
-        nn.init.normal_(self.position.weight, std=_EMBEDDING_STD)
+        with torch.no_grad():
+            self.position.weight.copy_(_waves(seq_len, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Embed a batch of sequences.
@@ -173,6 +184,14 @@ class Head(nn.Module):
         """[B, T, D] to logits [B, T, V]."""
         logits: Tensor = self.linear(self.norm(x))
         return logits
+
+
+def _waves(seq_len: int, dim: int) -> Tensor:
+    """[seq_len, dim]: sines in the first half, cosines in the second, of the embeddings' scale."""
+    exponents = torch.arange(0, dim, 2) / dim
+    angles = torch.arange(seq_len)[:, None] * _LONGEST_WAVE**-exponents
+    waves = torch.cat((angles.sin(), angles.cos()), dim=1)[:, :dim]
+    return math.sqrt(2.0) * _EMBEDDING_STD * waves
 
 
 def _residual_linear(in_features: int, out_features: int) -> nn.Linear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ppframe.runtime import Pipeline
 
 FINAL = Path("checkpoints", "final.pt")
+_MAX_MISFITS = 3
 
 
 def save_model(pipeline: Pipeline, path: Path) -> None:
@@ -45,17 +47,20 @@ def load_model(pipeline: Pipeline, path: Path) -> None:
         CheckpointError: no such file, not a checkpoint, or of another model.
     """
     if not path.is_file():
+        found = "is a folder" if path.is_dir() else "there is none"
         raise CheckpointError(
-            f"checkpoint `{path}` must be a file, but there is none. "
+            f"checkpoint `{path}` must be a file, but {found}. "
             f"A finished run has it under {FINAL}.",
             path=path,
         )
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
+        # What torch says beyond its first sentence is advice to read the file unsafely.
+        reason = str(error).partition(". ")[0].strip() or type(error).__name__
         raise CheckpointError(
             f"checkpoint `{path}` must be a file that torch.load reads safely, but reading it "
-            f"gave: {error}",
+            f"gave: {reason}. It is damaged, or not a checkpoint.",
             path=path,
         ) from error
     if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
@@ -63,7 +68,20 @@ def load_model(pipeline: Pipeline, path: Path) -> None:
             f"checkpoint `{path}` must hold tensors by name, but holds a {type(state).__name__}.",
             path=path,
         )
-    pipeline.load_state_dict(state)
+    try:
+        with warnings.catch_warnings():
+            # Modules without memory, as `mode=check` has them, take names and shapes alone.
+            warnings.filterwarnings("ignore", ".*copying from a non-meta parameter.*")
+            pipeline.load_state_dict(state)
+    except CheckpointError as error:
+        misfits = [line.strip() for line in str(error).splitlines()[1:]] or [str(error)]
+        more = len(misfits) - _MAX_MISFITS
+        raise CheckpointError(
+            f"checkpoint `{path}` must be of this model, but {' '.join(misfits[:_MAX_MISFITS])}"
+            f"{f' And {more} more.' if more > 0 else ''} Configure the model as in `config.yaml` "
+            "of the run that wrote it.",
+            path=path,
+        ) from error
 
 
 def _on_cpu(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,18 @@ def test_embedding_is_the_sum_of_token_and_position():
     assert torch.equal(out[1, 1], token[1] + position[1])
 
 
+@pytest.mark.parametrize("dim", [1, 6, 7])
+def test_positions_start_as_waves_in_which_a_distance_is_the_same_everywhere(dim):
+    position = Embedding(dim=dim, seq_len=12).position.weight
+    assert position.requires_grad
+    assert position.shape == (12, dim)
+    if dim % 2 == 0:
+        products = position @ position.T
+        for distance in range(12):
+            diagonal = products.diagonal(distance)
+            torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+
+
 def test_embedding_refuses_a_sequence_that_is_too_long():
     embedding = Embedding(dim=4, seq_len=3)
     with pytest.raises(ConfigError, match=r"but is 3 \(sequence of 4 tokens\)") as caught:
