@@ -154,8 +154,13 @@ class Pipeline:
 
         Raises:
             StageError: an action raised. Parameters' gradients are then incomplete.
-            ConfigError: the batch can't be cut as asked.
+            ConfigError: the batch can't be cut as asked, or inference mode is on.
         """
+        if torch.is_inference_mode_enabled():
+            raise ConfigError(
+                "must be off in a training step, as no gradient can be had in it.",
+                path="torch.inference_mode",
+            )
         sizes = self._sizes.for_step(batch_size_of(inputs))
         plan = self._plans.training(len(sizes))
         batch = self._cut(inputs, sizes, arguments)

@@ -305,3 +305,14 @@ def test_too_few_modules_are_refused():
 def test_ranks_may_follow_from_modules_and_chunks():
     with Pipeline(small_chain(4), loss=nn.MSELoss(), microbatch_size=2) as pipe:
         assert (pipe.ranks, pipe.chunks_per_rank) == (2, 2)
+
+
+def test_a_step_asks_for_gradients_itself_and_says_where_it_cannot_have_them():
+    modules = small_chain(4)
+    x, y = batch()
+    with make(modules) as pipe:
+        with torch.no_grad():
+            pipe.step(x, y)
+        assert all(p.grad is not None for p in pipe.parameters())
+        with torch.inference_mode(), pytest.raises(ConfigError, match="inference_mode"):
+            pipe.step(x, y)
