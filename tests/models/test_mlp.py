@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional
 
 from ppframe.errors import ConfigError
 from ppframe.models.mlp import Linear
@@ -23,6 +24,23 @@ def test_linear_is_an_affine_map_and_then_the_activation(activation, function):
     x = torch.randn(4, 3)
     affine = x @ chunk.linear.weight.T + chunk.linear.bias
     torch.testing.assert_close(chunk(x), function(affine))
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        (None, lambda x: x),
+        ("relu", functional.relu),
+        ("gelu", functional.gelu),
+        ("silu", functional.silu),
+        ("tanh", torch.tanh),
+    ],
+)
+def test_a_layer_after_a_like_one_starts_by_keeping_the_scale(activation, function):
+    torch.manual_seed(0)
+    chunk = Linear(in_features=512, out_features=512, activation=activation)
+    affine = chunk.linear(function(torch.randn(256, 512)))
+    assert affine.square().mean().sqrt().item() == pytest.approx(1.0, rel=0.05)
 
 
 def test_linear_can_go_without_a_bias():
