@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-import torch
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
 
 from ppframe.stage.boundary import Gradients
 
@@ -40,6 +40,17 @@ class Saved:
         self.terms = terms
 
 
+def run_engine(roots: Sequence[Tensor], seeds: Sequence[Tensor]) -> None:
+    """What `torch.autograd.backward` does, less its look at shapes and missing seeds.
+
+    Seeds come from autograd itself or are made like their roots, so there is nothing to find; the
+    look takes a sixth of the time of a small stage's backward.
+    """
+    _engine_run_backward(
+        tuple(roots), tuple(seeds), False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
+
+
 def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
     """Gradients for what arrived, and for the parameters, in one pass.
 
@@ -61,5 +72,5 @@ def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
             roots.append(term)
             seeds.append(weight)
     if roots:
-        torch.autograd.backward(roots, seeds)
+        run_engine(roots, seeds)
     return tuple([None if leaf is None else leaf.grad for leaf in saved.leaves])
