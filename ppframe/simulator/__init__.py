@@ -1,6 +1,6 @@
 """Simulating schedules: time, idle ranks, memory and drawings, without running anything."""
 
-from ppframe.simulator.cost import Cost
+from ppframe.schedule.cost import Cost
 from ppframe.simulator.draw import draw_terminal, drawing_width
 from ppframe.simulator.engine import replay, simulate
 from ppframe.simulator.report import SimulationReport

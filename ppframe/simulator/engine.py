@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from ppframe.errors import ConfigError
 from ppframe.schedule import Action, ActionKind, Compute, Overlap, verify
+from ppframe.schedule.cost import Cost, PerStage
 from ppframe.schedule.ir import AnySchedule
-from ppframe.simulator.cost import Cost, PerStage
 from ppframe.simulator.report import SimulationReport, build_report
 from ppframe.simulator.timeline import COMPUTES
 from ppframe.simulator.walk import Walk

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TypeAlias, final
 
 from ppframe.schedule import Action, ActionKind, Overlap
-from ppframe.simulator.cost import Cost
+from ppframe.schedule.cost import Cost
 from ppframe.simulator.timeline import COMPUTES, TimelineEntry
 
 

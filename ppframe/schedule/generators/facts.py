@@ -58,7 +58,7 @@ class ScheduleFacts:
     """
 
     summary: str
-    placement: Literal["loop", "v"]
+    placement: Literal["loop", "v", "wave", "bidirectional"]
     reference: str
     chunks_per_rank: int = 1
     min_chunks: int = 1
