@@ -9,3 +9,5 @@ from ppframe.schedule.generators import gpipe as gpipe
 from ppframe.schedule.generators import interleaved_1f1b as interleaved_1f1b
 from ppframe.schedule.generators import looped_bfs as looped_bfs
 from ppframe.schedule.generators import one_f_one_b as one_f_one_b
+from ppframe.schedule.generators import zb_1p as zb_1p
+from ppframe.schedule.generators import zb_2p as zb_2p
