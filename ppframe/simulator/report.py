@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TypeAlias, final
+from typing import final
 
 from ppframe.schedule import Action, ActionKind, Overlap
 from ppframe.schedule.cost import Cost
+from ppframe.simulator.memory import Gains, gains_of
 from ppframe.simulator.timeline import COMPUTES, TimelineEntry
 
 
@@ -82,8 +83,8 @@ def build_report(
         bubble_fraction=_ratio(sum(idle), len(idle) * makespan),
         span_bubble=_ratio(spans[longest] - busy[longest], spans[longest]),
         idle=idle,
-        peak_in_flight=tuple(map(round, _peaks(computes, _gains(ones, ones)))),
-        peak_activation=tuple(_peaks(computes, _gains(ones, share))),
+        peak_in_flight=tuple(map(round, _peaks(computes, gains_of(ones, ones)))),
+        peak_activation=tuple(_peaks(computes, gains_of(ones, share))),
         peak_bytes=_peak_bytes(computes, cost, num_stages),
         timeline=tuple(entry for row in entries for entry in row),
         critical_path=critical_path,
@@ -95,28 +96,14 @@ def _peak_bytes(
 ) -> tuple[float, ...]:
     """What stays all the time, and the most that the activations come to."""
     share = cost.of_stages("weight_share", num_stages)
-    moving = _peaks(computes, _gains(cost.of_stages("activation_bytes", num_stages), share))
+    moving = _peaks(computes, gains_of(cost.of_stages("activation_bytes", num_stages), share))
     staying = cost.of_stages("weight_bytes", num_stages)
     stages = [{action.stage for action in row} for row in computes]
     resident = [sum(staying[stage] for stage in row) for row in stages]
     return tuple(a + b for a, b in zip(moving, resident, strict=True))
 
 
-_Gains: TypeAlias = Mapping[ActionKind, Sequence[float]]
-
-
-def _gains(amounts: Sequence[float], shares: Sequence[float]) -> _Gains:
-    """What each kind adds to the memory of its rank, for each stage."""
-    pairs = list(zip(amounts, shares, strict=True))
-    return {
-        ActionKind.F: [amount for amount, _ in pairs],
-        ActionKind.B: [-amount * (1 - share) for amount, share in pairs],
-        ActionKind.W: [-amount * share for amount, share in pairs],
-        ActionKind.BW: [-amount for amount, _ in pairs],
-    }
-
-
-def _peaks(computes: Sequence[Sequence[Action]], gains: _Gains) -> list[float]:
+def _peaks(computes: Sequence[Sequence[Action]], gains: Gains) -> list[float]:
     """Highest running sum of each rank; without any backward each F gives back what it took."""
     sums = [[gains[action.kind][action.stage] for action in row] for row in computes]
     if any(action.kind is not ActionKind.F for row in computes for action in row):
