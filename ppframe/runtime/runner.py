@@ -91,8 +91,16 @@ class StageRunner:
         if not self._is_first:
             self._backward_to[microbatch] = gradients
 
+    def backward_input(self, microbatch: int) -> None:
+        """B: the gradient for the input, and what of the parameters' can't wait."""
+        arrived: Gradients = () if self._is_last else self.gradients.pop(microbatch)
+        gradients = self.stage.backward_input(microbatch, arrived)
+        if not self._is_first:
+            self._backward_to[microbatch] = gradients
+
     def backward_weight(self, microbatch: int) -> None:
-        """W: nothing is left to do, as `backward` does the whole work at B."""
+        """W: the rest of the parameters' gradients."""
+        self.stage.backward_weight(microbatch)
 
     def send_forward(self, message: Message) -> None:
         """SEND_F: give an output away."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import final
 
 from torch import Tensor
-from torch.autograd.graph import _engine_run_backward
 
+from ppframe.stage.autograd import run_engine
 from ppframe.stage.boundary import Gradients
+from ppframe.stage.split import WeightWork, backward_input
 
 Term = tuple[Tensor, Tensor | None]
 """A 0-dim part of the batch's loss and its weight, also 0-dim; None leaves it out."""
@@ -40,19 +41,8 @@ class Saved:
         self.terms = terms
 
 
-def run_engine(roots: Sequence[Tensor], seeds: Sequence[Tensor]) -> None:
-    """What `torch.autograd.backward` does, less its look at shapes and missing seeds.
-
-    Seeds come from autograd itself or are made like their roots, so there is nothing to find; the
-    look takes a sixth of the time of a small stage's backward.
-    """
-    _engine_run_backward(
-        tuple(roots), tuple(seeds), False, False, (), allow_unreachable=True, accumulate_grad=True
-    )
-
-
 def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
-    """Gradients for what arrived, and for the parameters, in one pass.
+    """BW: gradients for what arrived, and for the parameters, in one pass.
 
     Args:
         saved: what the forward kept; its graph is freed.
@@ -61,6 +51,21 @@ def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
     Returns:
         for each tensor that arrived its gradient, or None.
     """
+    roots, seeds = _starts(saved, gradients)
+    if roots:
+        run_engine(roots, seeds)
+    return _arrived(saved)
+
+
+def input_backward(saved: Saved, gradients: Gradients) -> tuple[Gradients, WeightWork]:
+    """B: as `full_backward`, less the gradients of weights that can wait, which W computes."""
+    roots, seeds = _starts(saved, gradients)
+    work = backward_input(roots, seeds, saved.leaves) if roots else []
+    return _arrived(saved), work
+
+
+def _starts(saved: Saved, gradients: Gradients) -> tuple[list[Tensor], list[Tensor]]:
+    """The tensors from which a backward starts, and the gradients it starts with."""
     roots: list[Tensor] = []
     seeds: list[Tensor] = []
     for output, gradient in zip(saved.outputs, gradients, strict=True):
@@ -71,6 +76,8 @@ def full_backward(saved: Saved, gradients: Gradients) -> Gradients:
         if weight is not None and term.requires_grad:
             roots.append(term)
             seeds.append(weight)
-    if roots:
-        run_engine(roots, seeds)
+    return roots, seeds
+
+
+def _arrived(saved: Saved) -> Gradients:
     return tuple([None if leaf is None else leaf.grad for leaf in saved.leaves])

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from ppframe.stage import auxiliary, boundary
-from ppframe.stage.backward import Saved, Term, full_backward
+from ppframe.stage.backward import Saved, Term, full_backward, input_backward
 from ppframe.stage.boundary import Gradients
 from ppframe.stage.randomness import ChunkStream
+from ppframe.stage.split import WeightWork, backward_weight
 
 Head = Callable[[int, Any], Term]
 """(microbatch, output of the last stage) → loss of the microbatch and what to multiply it by."""
@@ -59,7 +61,9 @@ class Stage:
         self._head = head
         self._saved: dict[int, Saved] = {}
         self._auxiliary_weights: Sequence[float] = ()
-        self._autocast = False
+        self._waiting: dict[int, WeightWork] = {}
+        self._num_waiting: int | None = None
+        self._outside_autocast: AbstractContextManager[object] = nullcontext()
         self._writes_input: bool | None = None
 
     def begin_step(self, step: int, auxiliary_weights: Sequence[float] = ()) -> None:
@@ -70,7 +74,9 @@ class Stage:
             auxiliary_weights: for each microbatch, what its auxiliary losses are multiplied by.
         """
         self._auxiliary_weights = auxiliary_weights
-        self._autocast = torch.is_autocast_enabled(self.device.type)
+        kind = self.device.type
+        autocast = torch.is_autocast_enabled(kind)
+        self._outside_autocast = torch.autocast(kind, enabled=False) if autocast else nullcontext()
         for stream in self._streams:
             stream.begin_step(step)
 
@@ -90,10 +96,12 @@ class Stage:
         leaves: tuple[Tensor | None, ...] = ()
         if not self._is_first:
             leaves, value = self._enter(value)
+        elif self._writes_input is not False:
+            value = boundary.map_tensors(torch.clone, value)
         collected = auxiliary.begin_collecting()
         output = self._run(microbatch, value, arguments)
         auxiliary.stop_collecting()
-        if self._writes_input is None and not self._is_first:
+        if self._writes_input is None:
             self._writes_input = _was_written(leaves, value)
         terms: list[Term] = []
         if collected:
@@ -126,20 +134,39 @@ class Stage:
             gradients for the tensors that arrived; empty for stage 0.
         """
         saved = self._saved.pop(microbatch)
-        if self._autocast:
-            with torch.autocast(self.device.type, enabled=False):
-                return full_backward(saved, gradients)
-        return full_backward(saved, gradients)
+        with self._outside_autocast:
+            return full_backward(saved, gradients)
+
+    def backward_input(self, microbatch: int, gradients: Gradients) -> Gradients:
+        """B: as `backward`, less the gradients of weights that can wait for `backward_weight`."""
+        saved = self._saved.pop(microbatch)
+        with self._outside_autocast:
+            arrived, self._waiting[microbatch] = input_backward(saved, gradients)
+        if self._num_waiting is None:
+            self._num_waiting = len({weight.end for weight, _ in self._waiting[microbatch]})
+        return arrived
+
+    def backward_weight(self, microbatch: int) -> None:
+        """W: the gradients of weights that `backward_input` left; releases what it kept."""
+        work = self._waiting.pop(microbatch)
+        with self._outside_autocast:
+            backward_weight(work)
 
     @property
     def num_kept(self) -> int:
-        """How many microbatches ran forward and not yet backward."""
-        return len(self._saved)
+        """How many microbatches ran forward and not yet the last part of their backward."""
+        return len(self._saved) + len(self._waiting)
+
+    @property
+    def num_waiting_weights(self) -> int | None:
+        """How many parameters' gradients waited for W, at the first B; None before one."""
+        return self._num_waiting
 
     def release(self) -> None:
         """Drop all that is kept, after a failure."""
         auxiliary.stop_collecting()
         self._saved.clear()
+        self._waiting.clear()
 
     def _run(self, microbatch: int, value: Any, arguments: Mapping[str, Any]) -> Any:
         for module, seed_stream, names in self._chunks:
@@ -157,7 +184,7 @@ class Stage:
 
         A module that writes to its input can't be given a leaf, so it gets a copy, as does every
         stage at its first microbatch, which shows whether it writes. The copy also keeps intact
-        what the sender's backward still needs.
+        what the sender's backward still needs. Stage 0 gets copies of the batch likewise.
         """
         if isinstance(value, Tensor) and value.requires_grad and self._writes_input is False:
             leaf = value.detach().requires_grad_()
@@ -177,9 +204,12 @@ class Stage:
 
 
 def _was_written(leaves: tuple[Tensor | None, ...], value: Any) -> bool:
-    """Whether a module wrote to one of the copies it was given in place of leaves."""
-    given = zip(leaves, boundary.tensors_of(value), strict=True)
-    return any(tensor._version > 0 for leaf, tensor in given if leaf is not None)
+    """Whether a module wrote to one of the copies it was given, in place of leaves or inputs."""
+    given = boundary.tensors_of(value)
+    copied = [leaf is not None for leaf in leaves] if leaves else [True] * len(given)
+    return any(
+        tensor._version > 0 for tensor, is_copy in zip(given, copied, strict=True) if is_copy
+    )
 
 
 def _named_arguments(module: nn.Module) -> frozenset[str]:
