@@ -133,17 +133,19 @@ def _refuse_missing(schedule: AnySchedule, action: Compute, step: int | None = N
 
 
 def _require_reductions(ledger: Ledger) -> None:
+    """Check that each copy of a stage is reduced once, after its last backward."""
     schedule = ledger.schedule
-    for stage, rank in enumerate(schedule.placement):
-        step = ledger.reductions.get((stage, rank))
-        row = schedule.actions[rank]
-        if step is None:
-            message = "every stage must be reduced where one is, but this one is not. Add it."
-            raise _incomplete(schedule, message, rank, len(row), Reduce(stage))
-        first = ledger.slots.base_of(Need(stage, WEIGHT_GRADIENT))
-        last = max(ledger.where[first : first + schedule.num_microbatches])
-        if ledger.place(last) > (rank, step):
-            raise too_early(schedule.actions, rank, step, [row[ledger.place(last)[1]]])
+    for owners, microbatches in ledger.chains.items():
+        for stage, rank in enumerate(owners):
+            step = ledger.reductions.get((stage, rank))
+            row = schedule.actions[rank]
+            if step is None:
+                message = "every stage must be reduced where one is, but this one is not. Add it."
+                raise _incomplete(schedule, message, rank, len(row), Reduce(stage))
+            first = ledger.slots.base_of(Need(stage, WEIGHT_GRADIENT))
+            last = max(ledger.where[first + microbatch] for microbatch in microbatches)
+            if ledger.place(last) > (rank, step):
+                raise too_early(schedule.actions, rank, step, [row[ledger.place(last)[1]]])
 
 
 def _incomplete(

@@ -22,12 +22,15 @@ class Schedule:
 
     Args:
         actions: for each rank its actions.
-        placement: rank of each stage.
+        placement: rank of each stage; of chain 0, where there are two.
         name: what it is called, such as the name of its generator.
         forward_only: whether it has forwards only, as for evaluation.
+        chains: for each microbatch the chain it takes, 0 or 1; empty where all take chain 0. On
+            chain 1, which runs the other way, stage s lies on rank P - 1 - placement[s].
 
     Raises:
-        ScheduleError: the number of ranks isn't that of the placement.
+        ScheduleError: the number of ranks isn't that of the placement; there is a second chain
+            where ranks have more than one stage; or a chain is neither 0 nor 1.
 
     Example:
         >>> one = Schedule(((Action.parse("0F0"), Action.parse("0BW0")),), Placement.loop(1))
@@ -39,6 +42,7 @@ class Schedule:
     placement: Placement
     name: str = field(default="", compare=False)
     forward_only: bool = False
+    chains: tuple[int, ...] = ()
     num_microbatches: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,17 +63,17 @@ class Schedule:
         """Stages of each rank (V)."""
         return self.placement.chunks_per_rank
 
-    def rank_of(self, stage: int, microbatch: int) -> int:  # noqa: ARG002 (two chains ask it)
-        """The rank on which a stage runs for a microbatch."""
-        return self.placement.owners[stage]
+    def chain(self, microbatch: int) -> int:
+        """Which of the model's two chains through the ranks a microbatch takes, 0 or 1."""
+        return self.chains[microbatch] if microbatch < len(self.chains) else 0
 
-    def owners(self, microbatch: int) -> tuple[int, ...]:  # noqa: ARG002
+    def owners(self, microbatch: int) -> tuple[int, ...]:
         """The rank of each stage for a microbatch."""
-        return self.placement.owners
+        return self.placement.mirrored if self.chain(microbatch) else self.placement.owners
 
-    def chain(self, microbatch: int) -> int:  # noqa: ARG002
-        """Which of the model's chains through the ranks a microbatch takes; there is one, 0."""
-        return 0
+    def rank_of(self, stage: int, microbatch: int) -> int:
+        """The rank on which a stage runs for a microbatch."""
+        return self.owners(microbatch)[stage]
 
     def to_text(self, dialect: Dialect = "ppframe") -> str:
         """The CSV text: a line per rank, a cell per action.
@@ -102,8 +106,8 @@ class Schedule:
         Raises:
             ScheduleSyntaxError: the text is no schedule; names line and column.
         """
-        rows, placement = read_rows(text, dialect, compute_only=True)
-        return cls(rows, placement, name, forward_only)
+        rows, placement, chains = read_rows(text, dialect, compute_only=True)
+        return cls(rows, placement, name, forward_only, chains)
 
     @classmethod
     def from_csv(
@@ -126,18 +130,20 @@ class LoweredSchedule:
 
     Args:
         actions: for each rank its actions.
-        placement: rank of each stage.
+        placement: rank of each stage; of chain 0, where there are two.
         name: what it is called.
         forward_only: whether it has forwards only, as for evaluation.
+        chains: for each microbatch the chain it takes, as in `Schedule`.
 
     Raises:
-        ScheduleError: the number of ranks isn't that of the placement.
+        ScheduleError: as `Schedule`.
     """
 
     actions: Rows
     placement: Placement
     name: str = field(default="", compare=False)
     forward_only: bool = False
+    chains: tuple[int, ...] = ()
     num_microbatches: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -158,17 +164,17 @@ class LoweredSchedule:
         """Stages of each rank (V)."""
         return self.placement.chunks_per_rank
 
-    def rank_of(self, stage: int, microbatch: int) -> int:  # noqa: ARG002 (two chains ask it)
-        """The rank on which a stage runs for a microbatch."""
-        return self.placement.owners[stage]
+    def chain(self, microbatch: int) -> int:
+        """Which of the model's two chains through the ranks a microbatch takes, 0 or 1."""
+        return self.chains[microbatch] if microbatch < len(self.chains) else 0
 
-    def owners(self, microbatch: int) -> tuple[int, ...]:  # noqa: ARG002
+    def owners(self, microbatch: int) -> tuple[int, ...]:
         """The rank of each stage for a microbatch."""
-        return self.placement.owners
+        return self.placement.mirrored if self.chain(microbatch) else self.placement.owners
 
-    def chain(self, microbatch: int) -> int:  # noqa: ARG002
-        """Which of the model's chains through the ranks a microbatch takes; there is one, 0."""
-        return 0
+    def rank_of(self, stage: int, microbatch: int) -> int:
+        """The rank on which a stage runs for a microbatch."""
+        return self.owners(microbatch)[stage]
 
     def to_text(self, dialect: Dialect = "ppframe") -> str:
         """The CSV text: a line per rank, a cell per action.
@@ -201,8 +207,8 @@ class LoweredSchedule:
         Raises:
             ScheduleSyntaxError: the text is no schedule; names line and column.
         """
-        rows, placement = read_rows(text, dialect, compute_only=False)
-        return cls(rows, placement, name, forward_only)
+        rows, placement, chains = read_rows(text, dialect, compute_only=False)
+        return cls(rows, placement, name, forward_only, chains)
 
     @classmethod
     def from_csv(
@@ -224,7 +230,8 @@ AnySchedule = Schedule | LoweredSchedule
 def is_carried(schedule: AnySchedule, stage: int) -> bool:
     """Whether transfers carry the boundary between this stage and the next.
 
-    They do in a lowered schedule, where the two are on different ranks.
+    They do in a lowered schedule, where the two are on different ranks: on one chain as on the
+    other, which is its mirror image.
     """
     owners = schedule.placement.owners
     return isinstance(schedule, LoweredSchedule) and owners[stage] != owners[stage + 1]
@@ -249,6 +256,23 @@ def _settle(schedule: AnySchedule) -> None:
         )
     highest = max(max(microbatches_of(row), default=-1) for row in rows)
     object.__setattr__(schedule, "num_microbatches", highest + 1)
+    object.__setattr__(schedule, "chains", _settled_chains(schedule))
+
+
+def _settled_chains(schedule: AnySchedule) -> tuple[int, ...]:
+    """The chains, checked; without the zeros at the end, so that equal ones compare equal."""
+    chains = tuple(schedule.chains)[: schedule.num_microbatches]
+    if not any(chains) or schedule.placement.mirrored == schedule.placement.owners:
+        return ()
+    if set(chains) - {0, 1}:
+        wrong = next(chain for chain in chains if chain not in (0, 1))
+        raise ScheduleError(f"the chain of a microbatch must be 0 or 1, but is {wrong!r}.")
+    if schedule.num_stages != schedule.ranks:
+        raise ScheduleError(
+            f"a schedule of two chains must have one stage for each rank, but has "
+            f"{schedule.num_stages} stages on {schedule.ranks} ranks."
+        )
+    return chains[: max(index for index, chain in enumerate(chains) if chain) + 1]
 
 
 def microbatches_of(row: Sequence[Action]) -> list[int]:

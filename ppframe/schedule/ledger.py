@@ -185,10 +185,18 @@ class Ledger:
         message = (
             f"action {action} must be of one of the {schedule.num_stages} stages and "
             f"{schedule.num_microbatches} microbatches, and on the rank that owns its stage "
-            f"(stages of rank {rank}: {', '.join(map(str, schedule.placement.stages_of(rank)))}). "
+            f"(stages of rank {rank}: {self._stages_of(rank)}). "
             "Move it or take it out."
         )
         self._raise(IncompleteSchedule, message, rank, step)
+
+    def _stages_of(self, rank: int) -> str:
+        """The stages that a rank owns, in words; with two chains also on which."""
+        schedule = self.schedule
+        owned = ", ".join(map(str, schedule.placement.stages_of(rank)))
+        if not schedule.chains:
+            return owned
+        return f"{owned} on chain 0, {schedule.placement.mirrored.index(rank)} on chain 1"
 
     def _refuse_twice(self, rank: int, step: int, first: int) -> NoReturn:
         other_rank, other_step = self.place(first)

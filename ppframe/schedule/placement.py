@@ -35,6 +35,8 @@ class Placement(Sequence[int]):
 
     owners: tuple[int, ...]
     ranks: int = field(init=False, compare=False)
+    mirrored: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    """Rank of each stage for a second chain, which runs the other way: P - 1 - owner."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "owners", tuple(self.owners))
@@ -45,6 +47,7 @@ class Placement(Sequence[int]):
                 f"{sorted(used)[:8]} (stages {len(self.owners)})."
             )
         object.__setattr__(self, "ranks", len(used))
+        object.__setattr__(self, "mirrored", tuple([len(used) - 1 - r for r in self.owners]))
 
     @classmethod
     def loop(cls, ranks: int, chunks_per_rank: int = 1) -> Placement:

@@ -1,32 +1,27 @@
 """Rows: the CSV form of schedules, a line per rank and a cell per action.
 
 There is no header, and empty cells are skipped, so that files which draw bubbles as such can be
-read too. The placement stands nowhere: it is seen from which rank computes which stage.
+read too. Placement and chains stand nowhere: they are seen from which rank computes which stage of
+which microbatch.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn, final
+from typing import Final
 
 from ppframe.errors import ScheduleSyntaxError
-from ppframe.schedule.action import Action, Compute, Overlap, parts
+from ppframe.schedule.action import Action, Compute, Overlap
 from ppframe.schedule.dialects import Dialect, read_action, require_dialect, write_action
+from ppframe.schedule.owners import Cell, owners_of, refuse_cell
 from ppframe.schedule.placement import Placement
 
 Rows = tuple[tuple[Action, ...], ...]
 """For each rank its actions, in order."""
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
-
-
-@final
-class _Cell(NamedTuple):
-    action: Action
-    column: int
 
 
 def write_rows(rows: Rows, dialect: Dialect = "ppframe") -> str:
@@ -45,8 +40,13 @@ def write_rows(rows: Rows, dialect: Dialect = "ppframe") -> str:
 
 def read_rows(
     text: str, dialect: Dialect = "ppframe", *, compute_only: bool
-) -> tuple[Rows, Placement]:
-    """The rows of a CSV text, and which rank owns which stage.
+) -> tuple[Rows, Placement, tuple[int, ...]]:
+    """The rows of a CSV text, which rank owns which stage, and the chain of each microbatch.
+
+    There are two chains where every rank has one stage and microbatches come that run on the
+    mirror image of the ranks of others. Chain 0 is the one whose first stage lies on the lower
+    rank; a microbatch that is not all on one of them takes the one on which more of it runs, of two
+    equal ones chain 0, and the rest of it is at fault.
 
     Line ends of all systems and a byte order mark are taken; blanks around a cell and empty lines
     at the end don't count.
@@ -58,11 +58,14 @@ def read_rows(
 
     Raises:
         ScheduleSyntaxError: a cell is no action, a line holds none, a stage is computed on two
-            ranks or on none; names line and column, and rank, step and action.
+            ranks or on none, or a microbatch on ranks of neither chain; names line and column, and
+            rank, step and action.
 
     Example:
         >>> read_rows("0F0,0BW0", compute_only=True)
-        (((0F0, 0BW0),), Placement(owners=(0,), ranks=1))
+        (((0F0, 0BW0),), Placement(owners=(0,), ranks=1), ())
+        >>> read_rows("0F0,1F1\\n1F0,0F1", compute_only=True)[1:]
+        (Placement(owners=(0, 1), ranks=2), (0, 1))
     """
     require_dialect(dialect)
     lines = (
@@ -75,8 +78,8 @@ def read_rows(
             "a schedule must have a line for each rank, but the text is empty."
         )
     table = [_read_line(line, rank, dialect, compute_only) for rank, line in enumerate(lines)]
-    owners = _owners(table)
-    return tuple(tuple(cell.action for cell in row) for row in table), Placement(owners)
+    placement, chains = owners_of(table)
+    return tuple(tuple(cell.action for cell in row) for row in table), placement, chains
 
 
 def read_file(path: str | PathLike[str]) -> str:
@@ -101,17 +104,17 @@ def read_file(path: str | PathLike[str]) -> str:
         ) from None
 
 
-def _read_line(line: str, rank: int, dialect: Dialect, compute_only: bool) -> list[_Cell]:
-    row: list[_Cell] = []
+def _read_line(line: str, rank: int, dialect: Dialect, compute_only: bool) -> list[Cell]:
+    row: list[Cell] = []
     for text, column in _texts(line):
         action = _read_cell(text, rank, len(row), column, dialect)
         if action is None:
             continue
-        row.append(_Cell(action, column))
+        row.append(Cell(action, column))
         if compute_only and not isinstance(action, Compute | Overlap):
             rule = "be a computation, as the schedule is compute only"
             change = "Read it with `LoweredSchedule.from_csv`."
-            _refuse(row[-1], rank, len(row) - 1, rule, change)
+            refuse_cell(row[-1], rank, len(row) - 1, rule=rule, change=change)
     if not row:
         raise ScheduleSyntaxError(
             f"line {rank + 1} must hold the actions of rank {rank}, but holds none. Take the line "
@@ -143,42 +146,3 @@ def _read_cell(text: str, rank: int, step: int, column: int, dialect: Dialect) -
             step=step,
             action=error.action,
         ) from None
-
-
-def _owners(table: list[list[_Cell]]) -> tuple[int, ...]:
-    """The rank of each stage: the one that computes most of it; the others are at fault."""
-    counts: dict[int, Counter[int]] = {}
-    for rank, row in enumerate(table):
-        computed = [part for cell in row for part in parts(cell.action) if type(part) is Compute]
-        for part in computed:
-            counts.setdefault(part.stage, Counter())[rank] += 1
-    owners = {stage: ranks.most_common(1)[0][0] for stage, ranks in counts.items()}
-    for rank, row in enumerate(table):
-        for step, cell in enumerate(row):
-            _require_owner(cell, rank, step, owners)
-        if rank not in owners.values():
-            _refuse(row[0], rank, 0, "be on a rank that owns a stage", "Take the line out.")
-    return tuple(owners[stage] for stage in range(len(owners)))
-
-
-def _require_owner(cell: _Cell, rank: int, step: int, owners: dict[int, int]) -> None:
-    """Check that a computation is of a stage that its rank owns, and stages have no gaps."""
-    for part in parts(cell.action):
-        if part.stage >= len(owners):
-            rule = f"be of a stage from 0 to {len(owners) - 1}, as there are {len(owners)}"
-            _refuse(cell, rank, step, rule, "Number the stages without gaps.")
-        if isinstance(part, Compute) and owners[part.stage] != rank:
-            rule = f"stand on one rank with the rest of stage {part.stage}"
-            _refuse(cell, rank, step, rule, f"That is rank {owners[part.stage]}.")
-
-
-def _refuse(cell: _Cell, rank: int, step: int, rule: str, change: str) -> NoReturn:
-    raise ScheduleSyntaxError(
-        f"line {rank + 1}, column {cell.column}: an action must {rule}, but `{cell.action}` stands "
-        f"on rank {rank}, step {step}. {change}",
-        line=rank + 1,
-        column=cell.column,
-        rank=rank,
-        step=step,
-        action=cell.action,
-    )

@@ -22,7 +22,7 @@ from ppframe.schedule.faults import stuck, too_early
 from ppframe.schedule.ir import LoweredSchedule, Schedule
 from ppframe.schedule.ledger import Ledger
 from ppframe.schedule.messages import require_matched
-from ppframe.schedule.walk import ComputeWalk, LoweredWalk, walk_lowered
+from ppframe.schedule.walk import ComputeWalk, LoweredWalk, walk_by_microbatch, walk_lowered
 
 
 def verify(schedule: Schedule | LoweredSchedule) -> None:
@@ -50,7 +50,9 @@ def execution_order(lowered: LoweredSchedule) -> tuple[tuple[int, int], ...]:
     """(rank, index in the rank's list) of every action, in an order that one controller can walk.
 
     The order is the one in which `verify` proves that the schedule ends: ranks take turns, and the
-    two ends of a message are neighbours, the send first; so are the two sides of an exchange.
+    two ends of a message are neighbours, the send first; so are the two sides of an exchange. Where
+    two ranks run the same stage, for two chains, its forwards come in the order of microbatches, if
+    the schedule can be walked so.
 
     Raises:
         ScheduleError: as `verify`.
@@ -63,7 +65,8 @@ def execution_order(lowered: LoweredSchedule) -> tuple[tuple[int, int], ...]:
     """
     with paused_collection():
         ledger, walk = _prove_lowered(lowered)
-        return tuple(map(ledger.place, walk.order))
+        in_turn = walk_by_microbatch(ledger) if lowered.chains else None
+        return tuple(map(ledger.place, walk.order if in_turn is None else in_turn))
 
 
 def prove_compute(schedule: Schedule) -> ComputeWalk:

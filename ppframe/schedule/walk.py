@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, final
 
 from ppframe.schedule.action import (
@@ -130,21 +131,58 @@ def walk_lowered(ledger: Ledger) -> LoweredWalk:
 
     What a rank needs of itself must stand before it in its list; the walk looks at messages only.
     """
+    order, heads = _walked(ledger, {})
+    return LoweredWalk(order, tuple(_lowered_waits(ledger, heads)))
+
+
+def walk_by_microbatch(ledger: Ledger) -> list[int] | None:
+    """An order as `walk_lowered` has it, with the forwards of a stage in that of microbatches.
+
+    With two chains, two ranks run the same stage for different microbatches. Whoever walks both can
+    keep the order that the uncut model has, for what forwards leave in it.
+
+    Args:
+        ledger: a schedule that comes to its end.
+
+    Returns:
+        positions of the actions; None where the lists can't be walked so.
+    """
+    earlier: dict[int, list[int]] = {}
+    for stage in range(ledger.schedule.num_stages):
+        for before, after in pairwise(ledger.positions(ActionKind.F, stage)):
+            if before // ledger.stride != after // ledger.stride:
+                earlier.setdefault(after, []).append(before)
+    order, _ = _walked(ledger, earlier)
+    return order if len(order) == sum(map(len, ledger.schedule.actions)) else None
+
+
+def _walked(ledger: Ledger, earlier: Mapping[int, Sequence[int]]) -> tuple[list[int], list[int]]:
+    """Positions in the order in which they run, and for each rank the one at which it stops.
+
+    `earlier` has, for positions of computations, others that shall run before them.
+    """
     stride = ledger.stride
     mates, sends = ledger.mates()
     rows = ledger.schedule.actions
     heads = [rank * stride for rank in range(len(rows))]
     lasts = [head + len(row) for head, row in zip(heads, rows, strict=True)]
     order: list[int] = []
+    waiting: dict[int, list[int]] = {}
     ready = deque(range(len(rows)))
     while ready:
         rank = ready.popleft()
         while (position := heads[rank]) < lasts[rank]:
             mate = mates[position]
+            before = earlier.get(position)
+            awaited = before and [p for p in before if heads[p // stride] <= p]
+            if awaited:
+                waiting.setdefault(awaited[0], []).append(rank)
+                break
             if mate == NOWHERE:
                 order.append(position)
                 heads[rank] = position + 1
                 ready.append(rank)
+                ready.extend(waiting.pop(position, ()))
                 break
             peer = mate // stride
             if heads[peer] != mate:
@@ -153,7 +191,7 @@ def walk_lowered(ledger: Ledger) -> LoweredWalk:
             heads[rank] = position + 1
             heads[peer] += 1
             ready.append(peer)
-    return LoweredWalk(order, tuple(_lowered_waits(ledger, heads)))
+    return order, heads
 
 
 def _lowered_waits(ledger: Ledger, heads: list[int]) -> Iterator[Wait]:

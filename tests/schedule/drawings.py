@@ -12,10 +12,15 @@ def rows(*lines: str) -> tuple[tuple[Action, ...], ...]:
     return tuple(tuple(map(Action.parse, line.split())) for line in lines)
 
 
-def compute(*lines: str, owners: tuple[int, ...] = (), forward_only: bool = False) -> Schedule:
+def compute(
+    *lines: str,
+    owners: tuple[int, ...] = (),
+    forward_only: bool = False,
+    chains: tuple[int, ...] = (),
+) -> Schedule:
     """A compute-only schedule; without `owners`, stage s is on rank s."""
     placement = Placement(owners or tuple(range(len(lines))))
-    return Schedule(rows(*lines), placement, forward_only=forward_only)
+    return Schedule(rows(*lines), placement, forward_only=forward_only, chains=chains)
 
 
 def lowered(*lines: str, owners: tuple[int, ...] = ()) -> LoweredSchedule:

@@ -12,7 +12,10 @@ from ppframe.schedule import LoweredSchedule, Schedule
 def runs_to_its_end(schedule: Schedule | LoweredSchedule) -> bool:
     """Whether the ranks, each taking its list in order, all come to the end of it."""
     lists = [[str(action) for action in row] for row in schedule.actions]
-    owners, done = tuple(schedule.placement), set[str]()
+    there = tuple(schedule.placement)
+    back = tuple(len(lists) - 1 - rank for rank in there)
+    chains = (*schedule.chains, *(0,) * (schedule.num_microbatches - len(schedule.chains)))
+    owners, done = [(there, back)[chain] for chain in chains], set[str]()
     is_lowered = isinstance(schedule, LoweredSchedule)
     while any(_move(rank, lists, owners, done, is_lowered) for rank in range(len(lists))):
         pass
@@ -20,13 +23,17 @@ def runs_to_its_end(schedule: Schedule | LoweredSchedule) -> bool:
 
 
 def _move(
-    rank: int, lists: list[list[str]], owners: tuple[int, ...], done: set[str], is_lowered: bool
+    rank: int,
+    lists: list[list[str]],
+    all_owners: list[tuple[int, ...]],
+    done: set[str],
+    is_lowered: bool,
 ) -> bool:
     """Run the next action of a rank, if it can run; a message when both ranks are at it."""
     if not lists[rank]:
         return False
     action = lists[rank][0]
-    mate = _mate(action)
+    mate, owners = _mate(action), all_owners[_split(action)[2]]
     peer = rank if mate is None else owners[_split(mate)[0]]
     if mate is not None and (peer == rank or lists[peer][:1] != [mate]):
         return False

@@ -34,12 +34,17 @@ V_SCHEDULE = compute(
     "0F0 3F0 0F1 3BW0 3F1 0B0 3BW1 0BW1 0W0", "1F0 2F0 1F1 2F1 2BW0 1BW0 2BW1 1BW1",
     owners=(0, 1, 1, 0),
 )  # fmt: skip
+TWO_CHAINS = compute(
+    "0F0 1F1 0F2 1BW1 1F3 0BW0 1B3 0BW2 1W3", "0F1 1F0 0F3 1B0 1F2 0BW1 1W0 1BW2 0B3 0W3",
+    chains=(0, 1, 0, 1),
+)  # fmt: skip
 SCHEDULES = {
     "gpipe": build_schedule("gpipe", ranks=3, microbatches=3),
     "1f1b": build_schedule("1f1b", ranks=3, microbatches=4),
     "dora-dfs": build_schedule("dora-dfs", ranks=2, microbatches=4),
     "dora": build_schedule("dora", ranks=3, microbatches=4),
     "v": V_SCHEDULE,
+    "two chains": TWO_CHAINS,
 }
 
 
@@ -167,7 +172,7 @@ def without_a_microbatch(schedule: Schedule) -> Iterator[Fault]:
             for row in schedule.actions
         )
         broken = replace(schedule, actions=lists)
-        rank = schedule.placement[0]
+        rank = schedule.rank_of(0, microbatch)
         yield Fault(broken, IncompleteSchedule, rank, len(lists[rank]), f"0F{microbatch}")
 
 

@@ -18,7 +18,7 @@ from ppframe.schedule import (
     lower,
     verify,
 )
-from tests.schedule.drawings import rows
+from tests.schedule.drawings import compute, rows
 from tests.schedule.oracle import runs_to_its_end
 
 
@@ -79,6 +79,12 @@ def test_a_v_hands_over_on_its_own_rank() -> None:
     assert agree(orders) == 1
 
 
+def test_two_chains_meet_in_every_order() -> None:
+    lists = ("0F0 1F1 1BW1 0BW0", "0F1 1F0 1BW0 0BW1")
+    orders = [replace(o, chains=(0, 1)) for o in all_orders(*lists, owners=(0, 1))]
+    assert 1 < agree(orders) < 50
+
+
 def shuffled(lowered: LoweredSchedule, seed: int, swaps: int) -> LoweredSchedule:
     draw = random.Random(seed)
     lists = [list(row) for row in lowered.actions]
@@ -101,6 +107,16 @@ def test_lowered_schedules_with_actions_that_change_places(
     variants = [shuffled(lowered, seed, swaps=1 + seed % 3) for seed in range(400)]
     accepted = agree(variants)
     assert 10 < accepted < 300
+
+
+def test_lowered_schedules_of_two_chains_with_actions_that_change_places() -> None:
+    schedule = compute(
+        "0F0 1F1 0F2 1BW1 0BW0 1F3 1BW3 0BW2",
+        "0F1 1F0 0F3 1BW0 0BW1 1F2 1BW2 0BW3",
+        chains=(0, 1, 0, 1),
+    )
+    variants = [shuffled(lower(schedule), seed, swaps=1 + seed % 3) for seed in range(400)]
+    assert 10 < agree(variants) < 300
 
 
 @pytest.mark.parametrize("name", ["1f1b", "dora", "looped-bfs"])

@@ -45,7 +45,8 @@ class _Route(NamedTuple):
     """The messages of a stage in one direction.
 
     Args:
-        turn: turn among the messages of one moment, in 0…2S−1; no two routes have the same.
+        turn: turn among the messages of one moment, in 0…2S−1; no two routes have the same. Two
+            messages of one route and moment, of two chains, keep the order in which they are found.
         sends: by microbatch.
         receives: by microbatch.
         peers: receiving rank by microbatch.
@@ -83,7 +84,9 @@ def place_transfers(schedule: Schedule) -> LoweredSchedule:
                 keyed[rank].append((key, route.sends[microbatch]))
                 keyed[route.peers[microbatch]].append((key, route.receives[microbatch]))
     rows = tuple(tuple([action for _, action in sorted(row, key=_KEY)]) for row in keyed)
-    return LoweredSchedule(rows, schedule.placement, schedule.name, schedule.forward_only)
+    return LoweredSchedule(
+        rows, schedule.placement, schedule.name, schedule.forward_only, schedule.chains
+    )
 
 
 def _singles(ends: Sequence[int], row: Sequence[Action]) -> Iterable[tuple[int, Compute]]:
