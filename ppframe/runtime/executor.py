@@ -118,6 +118,8 @@ class Executor:
         match kind:
             case ActionKind.F:
                 return runner.infer if self._forward_only else runner.forward
+            case ActionKind.B:
+                return runner.backward_input
             case ActionKind.W:
                 return runner.backward_weight
         return runner.backward
