@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,22 @@ def test_microbatches_that_are_not_taken_are_refused_with_the_nearest_that_works
     with pytest.raises(ConfigError, match="The nearest that works is 8") as caught:
         build_schedule("only-fours", ranks=2, microbatches=7)
     assert caught.value.path == "microbatches"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(("ranks", "nearest"), [(3, 4), (7, 8), (1, 2)])
+def test_ranks_that_are_not_taken_are_refused_with_the_nearest_that_works(
+    ranks: int, nearest: int
+) -> None:
+    @schedule_generator("even-ranks", facts(takes_ranks=lambda ranks: ranks % 2 == 0))
+    def even_ranks(ranks: int, microbatches: int, chunks_per_rank: int = 1) -> Schedule:
+        return build_schedule("gpipe", ranks, microbatches)
+
+    assert even_ranks(nearest, 3).ranks == nearest
+    for build in (even_ranks, partial(nearest_microbatches, "even-ranks")):
+        with pytest.raises(ConfigError, match=f"The nearest that works is {nearest}") as caught:
+            build(ranks, 3)
+        assert caught.value.path == "ranks"
 
 
 @pytest.mark.usefixtures("table")

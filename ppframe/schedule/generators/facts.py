@@ -50,7 +50,8 @@ class ScheduleFacts:
         chunks_per_rank: the schedule's own V.
         min_chunks: least V that it takes.
         max_chunks: largest V that it takes; None is no limit.
-        takes_microbatches: whether it takes this M.
+        takes_ranks: whether it takes this P.
+        takes_microbatches: whether it takes this M, of a P that it takes.
         makespan: first start to last end; None where no closed form is known.
         peak_in_flight: for each rank the most (stage, microbatch) pairs in flight; None where no
             closed form is known.
@@ -63,6 +64,7 @@ class ScheduleFacts:
     chunks_per_rank: int = 1
     min_chunks: int = 1
     max_chunks: int | None = None
+    takes_ranks: Callable[[int], bool] = lambda _: True
     takes_microbatches: Callable[[Shape], bool] = lambda _: True
     makespan: Callable[[Shape], int | None] = lambda _: None
     peak_in_flight: Callable[[Shape], tuple[int, ...] | None] = lambda _: None
@@ -139,6 +141,13 @@ def require_taken(name: str, facts: ScheduleFacts, shape: Shape) -> None:
             f"Use {nearest}, or another schedule.",
             path="chunks_per_rank",
         )
+    if not facts.takes_ranks(shape.ranks):
+        nearest = nearest_ranks(facts, shape.ranks)
+        raise ConfigError(
+            f"must be a number that `{name}` takes, but is {shape.ranks} ({shape}). The nearest "
+            f"that works is {nearest}.",
+            path="ranks",
+        )
     if not facts.takes_microbatches(shape):
         works = nearest_taken(facts, shape)
         hint = "No number works." if works is None else f"The nearest that works is {works}."
@@ -146,6 +155,12 @@ def require_taken(name: str, facts: ScheduleFacts, shape: Shape) -> None:
             f"must be a number that `{name}` takes, but is {shape.microbatches} ({shape}). {hint}",
             path="microbatches",
         )
+
+
+def nearest_ranks(facts: ScheduleFacts, ranks: int) -> int:
+    """The number of ranks nearest to this one that is taken, of two the larger; else this one."""
+    by_distance = sorted(range(1, 2 * ranks + 2), key=lambda other: (abs(other - ranks), -other))
+    return next(filter(facts.takes_ranks, by_distance), ranks)
 
 
 def nearest_taken(facts: ScheduleFacts, shape: Shape) -> int | None:
