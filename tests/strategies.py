@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ppframe.registry import names
-from ppframe.schedule import Placement, Schedule, Shape, build_schedule, schedule_facts
+from ppframe.schedule import (
+    Placement,
+    Schedule,
+    Shape,
+    build_schedule,
+    nearest_microbatches,
+    schedule_facts,
+)
 
 quick = settings(max_examples=20, deadline=None)
 """For tests whose examples take milliseconds; a busy machine is no failure."""
@@ -20,17 +27,29 @@ GENERATORS = tuple(name for name in names("schedule") if schedule_facts(name) is
 def shapes(
     draw: DrawFn, name: str, *, max_ranks: int = 6, max_chunks: int = 3, max_microbatches: int = 14
 ) -> Shape:
-    """P, V and M that the generator of this name takes."""
+    """P, V and M that the generator of this name takes; M is larger where it takes no less."""
     facts = schedule_facts(name)
     assert facts is not None
     most = max_chunks if facts.max_chunks is None else min(max_chunks, facts.max_chunks)
+    chunks = range(facts.min_chunks, max(most, facts.min_chunks) + 1, facts.chunks_step)
     sizes = st.builds(
         Shape,
         ranks=st.integers(1, max_ranks),
-        chunks_per_rank=st.integers(facts.min_chunks, max(most, facts.min_chunks)),
+        chunks_per_rank=st.sampled_from(chunks),
         microbatches=st.integers(1, max_microbatches),
     )
-    return draw(sizes.filter(facts.takes_microbatches))
+    return draw(sizes.map(lambda shape: taken_near(name, shape)))
+
+
+def taken_near(name: str, shape: Shape) -> Shape:
+    """The shape, with the generator's own V where it doesn't take this one, and the nearest M."""
+    facts = schedule_facts(name)
+    assert facts is not None
+    ranks, chunks, microbatches = shape
+    fits = facts.min_chunks <= chunks <= (facts.max_chunks or chunks)
+    if not fits or chunks % facts.chunks_step:
+        chunks = facts.chunks_per_rank
+    return Shape(ranks, chunks, nearest_microbatches(name, ranks, microbatches, chunks))
 
 
 def build(name: str, shape: Shape) -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 from ppframe.schedule import Action, LoweredSchedule, Placement, Schedule, dependencies, grid
+from ppframe.schedule.action import parts
 
 
 def rows(*lines: str) -> tuple[tuple[Action, ...], ...]:
@@ -59,12 +60,15 @@ def happens_before(schedule: Schedule, first: str, second: str) -> bool:
     that need each other.
     """
     before: dict[str, set[str]] = {}
-    present = {str(action) for row in schedule.actions for action in row}
+    present = {str(part) for row in schedule.actions for action in row for part in parts(action)}
     for row in schedule.actions:
-        for previous, action in zip((None, *row), row, strict=False):
+        previous: set[str] = set()
+        for action in row:
             needs = dependencies(action, schedule.num_stages)
             needed = {str(choice) for need in needs for choice in need} & present
-            before[str(action)] = needed | ({str(previous)} if previous else set())
+            pair = {str(part) for part in parts(action)}
+            before |= dict.fromkeys(pair, needed | previous)
+            previous = pair
     waiting, seen = [second], set()
     while waiting:
         action = waiting.pop()

@@ -32,15 +32,17 @@ def _move(
     """Run the next action of a rank, if it can run; a message when both ranks are at it."""
     if not lists[rank]:
         return False
-    action = lists[rank][0]
-    mate, owners = _mate(action), all_owners[_split(action)[2]]
+    pair = lists[rank][0].strip("()").split(";")
+    mate, owners = _mate(pair[0]), all_owners[_split(pair[0])[2]]
     peer = rank if mate is None else owners[_split(mate)[0]]
     if mate is not None and (peer == rank or lists[peer][:1] != [mate]):
         return False
-    makes = action if mate is None or "SEND" in action else mate
-    if not all(_done(need, done) for need in _needs(makes, owners, is_lowered)):
-        return False
-    done |= {lists[rank].pop(0)} | ({lists[peer].pop(0)} if mate is not None else set())
+    for makes in pair if mate is None or "SEND" in pair[0] else [mate]:
+        needs = _needs(makes, all_owners[_split(makes)[2]], is_lowered)
+        if not all(_done(need, done) for need in needs):
+            return False
+    del lists[rank][0]
+    done |= {*pair} | ({lists[peer].pop(0)} if mate is not None else set())
     return True
 
 

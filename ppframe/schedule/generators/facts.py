@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, final
 
@@ -46,10 +46,13 @@ class ScheduleFacts:
 
     Args:
         summary: what it is, in one line.
-        placement: how stages lie on ranks.
+        placement: how stages lie on ranks; a wave is a V for any even V, bidirectional has two
+            chains of stages, one in each direction.
         chunks_per_rank: the schedule's own V.
         min_chunks: least V that it takes.
         max_chunks: largest V that it takes; None is no limit.
+        chunks_step: V must be a multiple of it.
+        chunks_of: V that its options ask for; None: its own.
         takes_ranks: whether it takes this P.
         takes_microbatches: whether it takes this M, of a P that it takes.
         makespan: first start to last end; None where no closed form is known.
@@ -64,6 +67,8 @@ class ScheduleFacts:
     chunks_per_rank: int = 1
     min_chunks: int = 1
     max_chunks: int | None = None
+    chunks_step: int = 1
+    chunks_of: Callable[[Mapping[str, Any]], int | None] = lambda _: None
     takes_ranks: Callable[[int], bool] = lambda _: True
     takes_microbatches: Callable[[Shape], bool] = lambda _: True
     makespan: Callable[[Shape], int | None] = lambda _: None
@@ -92,7 +97,9 @@ def schedule_generator(name: str, facts: ScheduleFacts) -> Callable[[Generator],
         def checked(
             ranks: int, microbatches: int, chunks_per_rank: int | None = None, **options: Any
         ) -> Schedule:
-            chunks = facts.chunks_per_rank if chunks_per_rank is None else chunks_per_rank
+            chunks = chunks_per_rank
+            if chunks is None:
+                chunks = facts.chunks_of(options) or facts.chunks_per_rank
             require_taken(name, facts, Shape(ranks, chunks, microbatches))
             return generate(ranks, microbatches, chunks, **options)
 
@@ -135,6 +142,7 @@ def require_taken(name: str, facts: ScheduleFacts, shape: Shape) -> None:
                 path=path,
             )
     nearest = min(max(shape.chunks_per_rank, facts.min_chunks), facts.max_chunks or 10**9)
+    nearest -= nearest % facts.chunks_step
     if nearest != shape.chunks_per_rank:
         raise ConfigError(
             f"must be {_limits(facts)} for `{name}`, but is {shape.chunks_per_rank} ({shape}). "
@@ -178,6 +186,8 @@ def nearest_taken(facts: ScheduleFacts, shape: Shape) -> int | None:
 
 
 def _limits(facts: ScheduleFacts) -> str:
+    if facts.chunks_step > 1:
+        return f"a multiple of {facts.chunks_step}"
     if facts.max_chunks is None:
         return f"at least {facts.min_chunks}"
     if facts.min_chunks == facts.max_chunks:
