@@ -16,7 +16,7 @@ from ppframe.schedule.dependencies import dependencies
 from ppframe.simulator.looks import Looks
 from ppframe.simulator.memory import Curve, gains_of, memory_curve
 from ppframe.simulator.report import SimulationReport, build_report
-from ppframe.simulator.timeline import Timeline, TimelineEntry
+from ppframe.simulator.timeline import Timeline, TimelineEntry, num_stages_of
 
 Drawn: TypeAlias = Timeline | SimulationReport
 _UNIT_COST = Cost(1, 1, 1)
@@ -179,7 +179,7 @@ class Picture:
 
     def needs(self) -> list[list[int]]:
         """For each box the numbers of those that must have run before it, as far as shown."""
-        num_stages = _num_stages(entry for _, entry, _, _ in self.boxes)
+        num_stages = num_stages_of(entry for _, entry, _, _ in self.boxes)
         needs: list[list[int]] = [[] for _ in self.boxes]
         for lane in (attrgetter("predicted"), attrgetter("measured")):
             boxes: list[Box] = [box for row in self.rows for box in lane(row)]
@@ -243,11 +243,7 @@ def by_rank(timeline: Timeline) -> list[list[TimelineEntry]]:
 
 def _report(rows: Sequence[Sequence[TimelineEntry]], cost: Cost) -> SimulationReport:
     """The figures of a timeline of which only the entries are known."""
-    return build_report(rows, (), cost, _num_stages(chain(*rows)))
-
-
-def _num_stages(entries: Iterable[TimelineEntry]) -> int:
-    return 1 + max((s for e in entries for s, _, _ in singles_of(e.action)), default=0)
+    return build_report(rows, (), cost, num_stages_of(chain(*rows)))
 
 
 def _aligned(
@@ -274,7 +270,7 @@ def _window(
 
 def _curves(rows: Sequence[Sequence[TimelineEntry]], cost: Cost) -> list[Curve]:
     """Memory over time of each rank; nothing where there is no backward to keep it for."""
-    num_stages = _num_stages(chain(*rows))
+    num_stages = num_stages_of(chain(*rows))
     kinds = {kind for e in chain(*rows) for _, kind, _ in singles_of(e.action)}
     if kinds <= {ActionKind.F}:
         return [[] for _ in rows]

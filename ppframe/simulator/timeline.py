@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias, final
 
 from ppframe.schedule import Action, Compute, Overlap, Transfer
-from ppframe.schedule.action import parts
+from ppframe.schedule.action import parts, singles_of
 
 COMPUTES: Final = (Compute, Overlap)
 """The actions that take a rank's time."""
@@ -53,6 +53,26 @@ class TimelineEntry(NamedTuple):
 
 
 Timeline: TypeAlias = Iterable[TimelineEntry]
+
+
+def num_stages_of(entries: Timeline) -> int:
+    """One more than the highest stage among computations; 1 where there are none."""
+    return 1 + max((stage for e in entries for stage, _, _ in singles_of(e.action)), default=0)
+
+
+def scaled(timeline: Timeline, factor: float) -> tuple[TimelineEntry, ...]:
+    """The same with all times multiplied, such as from units of a forward to seconds.
+
+    Example:
+        >>> from ppframe.schedule import Action
+        >>> [entry] = scaled([TimelineEntry(0, Action.parse("0F0"), 1.0, 3.0)], 0.5)
+        >>> entry.start, entry.end
+        (0.5, 1.5)
+    """
+    return tuple(
+        TimelineEntry(rank, action, start * factor, end * factor)
+        for rank, action, start, end in timeline
+    )
 
 
 def microbatch_of(action: Action) -> int | None:
