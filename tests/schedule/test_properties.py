@@ -101,9 +101,9 @@ def test_declared_facts_are_what_the_simulator_finds(name: str, data: st.DataObj
 def test_facts_are_declared_where_the_papers_give_them(name: str) -> None:
     facts = schedule_facts(name)
     assert facts is not None
-    shape = next(s for s in taken(name) if s.microbatches % s.ranks == 0)
-    assert facts.makespan(shape) is not None
-    assert facts.peak_in_flight(shape) is not None
+    whole = [shape for shape in taken(name) if shape.microbatches % shape.ranks == 0]
+    assert any(facts.makespan(shape) is not None for shape in whole)
+    assert any(facts.peak_in_flight(shape) is not None for shape in whole)
     assert facts.reference
     assert facts.summary
 

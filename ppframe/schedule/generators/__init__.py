@@ -16,6 +16,9 @@ from ppframe.schedule.generators import interleaved_zb as interleaved_zb
 from ppframe.schedule.generators import looped_bfs as looped_bfs
 from ppframe.schedule.generators import one_f_one_b as one_f_one_b
 from ppframe.schedule.generators import stp as stp
+from ppframe.schedule.generators import v_half as v_half
+from ppframe.schedule.generators import v_min as v_min
+from ppframe.schedule.generators import v_zb as v_zb
 from ppframe.schedule.generators import zb_1p as zb_1p
 from ppframe.schedule.generators import zb_2p as zb_2p
 from ppframe.schedule.generators import zb_h1 as zb_h1
