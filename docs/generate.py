@@ -19,7 +19,13 @@ import yaml
 
 from ppframe.config.options import describe, options_of
 from ppframe.config.plugins import import_parts
-from ppframe.config.schema import CheckpointConfig, EvaluationConfig, PipelineConfig, RunConfig
+from ppframe.config.schema import (
+    CheckpointConfig,
+    EvaluationConfig,
+    PipelineConfig,
+    ProfileConfig,
+    RunConfig,
+)
 from ppframe.registry import builder, names
 from ppframe.schedule import Shape, build_schedule, schedule_facts
 from ppframe.simulator import draw_terminal, simulate
@@ -29,9 +35,13 @@ CONF = DOCS.parent / "conf"
 
 RANKS, MICROBATCHES = 4, 8
 WIDTH = 120
-KINDS = ("data", "loss", "optimizer", "lr_schedule", "schedule", "engine", "logger")
-GIVEN = ("ranks", "microbatches", "chunks_per_rank")  # by `pipeline`, not among the options
-SECTIONS = {"pipeline": PipelineConfig, "evaluation": EvaluationConfig}
+KINDS = ("data", "loss", "optimizer", "lr_schedule", "schedule", "cost", "engine", "logger")
+GIVEN = ("ranks", "microbatches", "chunks_per_rank", "cost")  # by the run, not among the options
+SECTIONS = {
+    "pipeline": PipelineConfig,
+    "evaluation": EvaluationConfig,
+    "profile": ProfileConfig,
+}
 NOT_KEYS = {"launch", "resolved", "model", "checkpoint", *KINDS}
 
 

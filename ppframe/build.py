@@ -21,7 +21,15 @@ import numpy
 import torch
 from torch import nn
 
-from ppframe.config import ChunkSpec, RunConfig, make_component, make_options, make_schedule
+from ppframe.config import (
+    ChunkSpec,
+    RunConfig,
+    make_component,
+    make_cost,
+    make_options,
+    make_schedule,
+    takes_cost,
+)
 from ppframe.config import make_target as make_chunk
 from ppframe.config.targets import locate
 from ppframe.data import Dataset
@@ -29,6 +37,7 @@ from ppframe.engine import Engine, Ranks
 from ppframe.errors import ConfigError, Fault, PPFrameError
 from ppframe.metrics import RunInfo, Sink
 from ppframe.runtime import Pipeline
+from ppframe.schedule.cost import Cost
 from ppframe.stage.batch_loss import LossFunction
 from ppframe.stage.randomness import mixed
 from ppframe.training.lr_schedule import LRSchedule
@@ -129,6 +138,16 @@ def build_modules(config: RunConfig, device: torch.device | str = "cpu") -> list
     return cast(list[nn.Module], modules)
 
 
+def build_cost(config: RunConfig) -> Cost:
+    """What the actions of a step cost, one number per stage or one for all.
+
+    Raises:
+        ConfigError: the builder refuses its options.
+    """
+    with chdir(config.launch.folder):
+        return make_cost(config.cost)
+
+
 def build_pipeline(
     config: RunConfig, parts: Parts, devices: Sequence[torch.device] | None = None
 ) -> Pipeline:
@@ -139,10 +158,11 @@ def build_pipeline(
         parts: the modules and the loss among them.
         devices: one for each rank; None leaves the modules where they are.
     """
-    asked = config.pipeline
+    asked, cost = config.pipeline, build_cost(config)
     with chdir(config.launch.folder):
-        schedule = make_schedule(config.schedule, asked)
-    by_name = config.schedule.name if not config.schedule.options else None
+        schedule = make_schedule(config.schedule, asked, cost=cost)
+    is_made_to_measure = bool(config.schedule.options) or takes_cost(config.schedule)
+    by_name = None if is_made_to_measure else config.schedule.name
     return Pipeline(
         parts.modules,
         loss=parts.loss,

@@ -17,6 +17,7 @@ from ppframe.cli.modes import run
 from ppframe.config import Component
 from ppframe.errors import ConfigError
 from tests.launching import TINY_GPT, TINY_MLP, by_path, config_of, process_state
+from tests.profiles import made_profile, write_profile
 
 OPTIONS = sorted(
     f"{file.parent.name}={file.stem}"
@@ -35,6 +36,7 @@ RUNS = (
     (*TINY_GPT, *GPT_ON_PYLIB, "schedule=1f1b", "logger=default", DISABLED),
     (*TEXT, "schedule=interleaved-1f1b", "logger=wandb", DISABLED),
     (*TINY_MLP, "schedule=from-csv", "schedule.path=four.csv"),
+    (*TINY_MLP, "cost=profiled", "cost.path=profile.yaml"),
     (*TINY_GPT, "experiment=pylib-gpt"),
     ("experiment=reference", "debug=smoke", "logger=none"),
 )
@@ -47,6 +49,8 @@ def test_every_option_composes_builds_and_runs_two_steps(
 ) -> None:
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
     (tmp_path / "four.csv").write_text(FOUR_MICROBATCHES)
+    profile = made_profile(*TINY_MLP, num_stages=4, folder=tmp_path)
+    write_profile(tmp_path / "profile.yaml", profile)
     last_of_each_key = {text.partition("=")[0]: text for text in overrides}
     with process_state():
         summary = run(config_of(*last_of_each_key.values(), folder=tmp_path))

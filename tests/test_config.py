@@ -13,7 +13,7 @@ from ppframe.errors import ConfigError, Fault
 from ppframe.registry import builder, names
 from tests.launching import GONE, TINY_GPT, TINY_MLP, composer, config_of, faults_with, vetted
 
-REGISTERED = ("data", "engine", "logger", "loss", "lr_schedule", "optimizer", "schedule")
+REGISTERED = ("cost", "data", "engine", "logger", "loss", "lr_schedule", "optimizer", "schedule")
 SETS_OF_CHANGES = ("debug", "experiment", "hparams_search")
 
 

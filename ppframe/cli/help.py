@@ -23,6 +23,7 @@ ppframe: pipeline-parallel training from a config.
   {command} mode=plan                        verify, simulate and draw; no training
   {command} mode=check                       list every fault of the configuration
   {command} mode=eval checkpoint=PATH        evaluate a saved model
+  {command} mode=profile                     measure what each stage costs, for cost=profiled
   {command} --help [GROUP=OPTION]...         this text, for other options
 
 +KEY=VALUE adds a key that no file lists, ~KEY takes one away. Files of a run: outputs/DATE/TIME.
@@ -43,7 +44,7 @@ def help_text(composer: Composer, overrides: Sequence[str]) -> str:
     composed = composer.compose(overrides)
     chosen = {group: str(choice) for group, choice in composed.choices.items()}
     parts = [
-        _USAGE.format(command=_command()),
+        _USAGE.format(command=command_name()),
         "Groups and their options (* is chosen)",
         *_groups(composer, chosen),
         "",
@@ -54,7 +55,8 @@ def help_text(composer: Composer, overrides: Sequence[str]) -> str:
     return "\n".join(parts)
 
 
-def _command() -> str:
+def command_name() -> str:
+    """How this process was called, as one types it."""
     name = os.path.basename(sys.argv[0])
     return f"python {name}" if name.endswith(".py") else name
 

@@ -9,6 +9,7 @@ from typing import Any, final
 
 from ppframe.build import (
     Parts,
+    build_cost,
     build_engine,
     build_parts,
     build_pipeline,
@@ -17,6 +18,7 @@ from ppframe.build import (
     misfits,
 )
 from ppframe.cli.plan import PlanFigures, print_plan
+from ppframe.cli.profile import cost_text, keep_profile, warn_of_other_machine
 from ppframe.config import RunConfig
 from ppframe.config.plain import to_yaml
 from ppframe.engine import Engine, Ranks
@@ -24,6 +26,12 @@ from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
 from ppframe.training.checkpoint import load_model
 from ppframe.training.plan import plan_of, predict
+from ppframe.training.profile import (
+    ProfileSettings,
+    machine_of,
+    microbatch_shapes,
+    profile_stages,
+)
 from ppframe.training.recorder import RunRecorder
 from ppframe.training.run import EvaluationSettings, TrainOptions, evaluate_model, train
 from ppframe.training.sample import SampleSettings
@@ -91,7 +99,9 @@ def _train(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks)
             launch_dir=config.launch.folder,
             save_final=config.checkpoint.final,
             sample=SampleSettings(num_tokens=config.evaluation.sample_tokens),
+            cost=build_cost(config),
         )
+        warn_of_other_machine(config, ranks.devices)
         train(trainer, recorder, options)
     return {}
 
@@ -108,24 +118,30 @@ def _eval(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) 
 
 def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
     """Everything up to the first step, on modules without memory."""
-    num_microbatches = config.pipeline.num_microbatches
+    num_microbatches, cost = config.pipeline.num_microbatches, build_cost(config)
     with build_pipeline(config, parts) as pipeline:
         plan = plan_of(
             pipeline,
             num_microbatches=num_microbatches,
             batch_size=config.pipeline.batch_size,
             dataset=parts.dataset,
+            cost=cost,
         )
         plan = replace(plan, devices=tuple(str(device) for device in ranks.devices))
-        report = predict(pipeline, num_microbatches)
+        report = predict(pipeline, num_microbatches, cost)
         schedule, lowered = pipeline.schedule(num_microbatches), pipeline.lowered(num_microbatches)
     run_dir = config.launch.run_dir
     schedule.to_csv(run_dir / "schedule.csv")
     lowered.to_csv(run_dir / "lowered.csv")
     recorder.start(plan, lambda: {"bubble_fraction_predicted": report.bubble_fraction})
-    figures = PlanFigures(plan, report, schedule, lowered)
+    figures = PlanFigures(plan, report, schedule, lowered, cost=cost_text(config))
+    warn_of_other_machine(config, ranks.devices)
     print_plan(figures)
-    return {"makespan": report.makespan, "peak_in_flight": max(report.peak_in_flight)}
+    return {
+        "makespan": report.makespan,
+        "peak_in_flight": max(report.peak_in_flight),
+        **({"peak_bytes": max(plan.peak_bytes)} if plan.peak_bytes else {}),
+    }
 
 
 def _check(config: RunConfig, parts: Parts, _recorder: RunRecorder, ranks: Ranks) -> Figures:
@@ -146,6 +162,30 @@ def _check(config: RunConfig, parts: Parts, _recorder: RunRecorder, ranks: Ranks
     return {}
 
 
+def _profile(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
+    """Measure the stages on real data; nothing is trained."""
+    settings = ProfileSettings(
+        microbatch_size=config.pipeline.microbatch_size,
+        seed=config.seed,
+        warm_up=config.profile.warm_up,
+        repeats=config.profile.repeats,
+    )
+    recorder.start(None, dict)
+    with build_pipeline(config, parts, ranks.devices) as pipeline:
+        _load(config, pipeline)
+        batch = next(parts.dataset.train_batches(config.pipeline.batch_size, config.seed))
+        stages = profile_stages(
+            pipeline,
+            parts.modules,
+            batch,
+            loss=parts.loss,
+            make_optimizer=parts.make_optimizer,
+            settings=settings,
+        )
+    shapes = microbatch_shapes(batch.inputs, settings.microbatch_size)
+    return {"profile": str(keep_profile(config, stages, machine_of(ranks.devices), shapes))}
+
+
 def _load(config: RunConfig, pipeline: Pipeline) -> None:
     if config.checkpoint.path is not None:
         load_model(pipeline, config.checkpoint.path)
@@ -155,5 +195,6 @@ _MODES: Mapping[str, _Mode] = {
     "train": _Mode(_train, device="cpu", has_sinks=True),
     "eval": _Mode(_eval, device="cpu", has_sinks=True),
     "plan": _Mode(_plan, device="meta", has_sinks=False),
+    "profile": _Mode(_profile, device="cpu", has_sinks=False),
     "check": _Mode(_check, device="meta", has_sinks=False),
 }

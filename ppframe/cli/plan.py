@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ppframe.metrics import Plan
-from ppframe.metrics.tables import data_line, plan_lines, plan_table
+from ppframe.metrics.tables import bytes_text, data_line, plan_lines, plan_table, time_text
 from ppframe.schedule import LoweredSchedule, Schedule
 from ppframe.simulator import SimulationReport, draw_terminal
 
 _WIDTH_ELSEWHERE = 160
+_NO_BYTES = "not known: needs bytes, as cost=profiled has them"
 
 
 @final
@@ -25,15 +26,17 @@ class PlanFigures:
 
     Args:
         plan: ranks, stages and their parameters.
-        report: the simulated step, in units of a forward.
+        report: the simulated step.
         schedule: what is computed when.
         lowered: the same with transfers; both are verified.
+        cost: what was predicted with, in words.
     """
 
     plan: Plan
     report: SimulationReport
     schedule: Schedule
     lowered: LoweredSchedule
+    cost: str
 
 
 def print_plan(figures: PlanFigures) -> None:
@@ -55,7 +58,7 @@ def print_plan(figures: PlanFigures) -> None:
 
 
 def _figures_table(figures: PlanFigures) -> Table:
-    table = Table(title="one step, in units of a forward", title_justify="left", show_header=False)
+    table = Table(title="one step", title_justify="left", show_header=False)
     for name, value in _rows(figures):
         table.add_row(name, value)
     return table
@@ -66,16 +69,19 @@ def _lines(figures: PlanFigures) -> list[str]:
 
 
 def _rows(figures: PlanFigures) -> list[tuple[str, str]]:
-    """Name and value of each figure; a step is measured in forwards of a stage."""
-    report = figures.report
+    """Name and value of each figure."""
+    report, unit = figures.report, figures.plan.time_unit
+    peaks = map(bytes_text, figures.plan.peak_bytes)
     computed = sum(len(row) for row in figures.schedule.actions)
     lowered = sum(len(row) for row in figures.lowered.actions)
     return [
         ("verified", f"{computed} actions, {lowered} with transfers; no deadlock"),
-        ("makespan", f"{report.makespan:g} forwards"),
+        ("cost", figures.cost),
+        ("makespan", time_text(report.makespan, unit)),
         ("bubble fraction", f"{report.bubble_fraction:.4f}"),
         ("span bubble", f"{report.span_bubble:.4f}"),
-        ("idle by rank", " ".join(f"{idle:g}" for idle in report.idle)),
+        ("idle by rank", ", ".join(time_text(idle, unit) for idle in report.idle)),
         ("peak in flight by rank", " ".join(map(str, report.peak_in_flight))),
         ("peak activation by rank", " ".join(f"{peak:g}" for peak in report.peak_activation)),
+        ("peak memory by rank", ", ".join(peaks) or _NO_BYTES),
     ]

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ppframe.config.instantiate import (
         make_component,
+        make_cost,
         make_options,
         make_schedule,
         make_target,
+        takes_cost,
     )
     from ppframe.config.load import load_config
     from ppframe.config.schema import (
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         Launch,
         ModelConfig,
         PipelineConfig,
+        ProfileConfig,
         RunConfig,
         Target,
     )
@@ -37,18 +40,21 @@ __all__ = [
     "Launch",
     "ModelConfig",
     "PipelineConfig",
+    "ProfileConfig",
     "RunConfig",
     "Target",
     "load_config",
     "make_component",
+    "make_cost",
     "make_options",
     "make_schedule",
     "make_target",
+    "takes_cost",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module `ppframe.config` has no attribute `{name}`")
-    home = "load" if name == "load_config" else "instantiate" if name[0] == "m" else "schema"
+    home = "load" if name == "load_config" else "instantiate" if name[0].islower() else "schema"
     return getattr(import_module(f"ppframe.config.{home}"), name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ppframe.config.options import options_of
 from ppframe.config.schema import Component, PipelineConfig, Target
 from ppframe.config.targets import locate
 from ppframe.errors import ConfigError, PPFrameError
 from ppframe.registry import builder
 from ppframe.schedule import Schedule, build_schedule
+from ppframe.schedule.cost import Cost
 
 
 def make_component(kind: str, component: Component, **given: Any) -> Any:
@@ -64,14 +66,39 @@ def call(build: Any, options: Any, path: str, args: tuple[Any, ...] = (), **give
         ) from error
 
 
-def make_schedule(component: Component, pipeline: PipelineConfig) -> Schedule:
+def make_cost(component: Component) -> Cost:
+    """What the actions of a step cost.
+
+    Raises:
+        ConfigError: the builder refuses its options, or makes something else.
+    """
+    made = make_component("cost", component)
+    if not isinstance(made, Cost):
+        raise ConfigError(f"must make a Cost, but makes a {type(made).__name__}.", path="cost")
+    return made
+
+
+def takes_cost(component: Component) -> bool:
+    """Whether the generator of a schedule makes it for the cost of its actions."""
+    return "cost" in options_of(_builder_of("schedule", component)).named
+
+
+def make_schedule(
+    component: Component, pipeline: PipelineConfig, *, cost: Cost | None = None
+) -> Schedule:
     """The schedule of a step of this pipeline.
+
+    Args:
+        component: which generator, and its options.
+        pipeline: ranks, chunks per rank, and number of microbatches.
+        cost: given to a generator that takes it.
 
     Raises:
         ScheduleError: the generator doesn't take these numbers.
         ConfigError: it refuses its options.
     """
     ranks, microbatches = pipeline.ranks, pipeline.num_microbatches
+    given = {"cost": cost} if cost is not None and takes_cost(component) else {}
     if component.name is not None:
         options = make_options(component, "schedule")
         return build_schedule(
@@ -80,6 +107,7 @@ def make_schedule(component: Component, pipeline: PipelineConfig) -> Schedule:
             microbatches,
             chunks_per_rank=pipeline.chunks_per_rank,
             **options,
+            **given,
         )
     made = make_component(
         "schedule",
@@ -87,6 +115,7 @@ def make_schedule(component: Component, pipeline: PipelineConfig) -> Schedule:
         ranks=ranks,
         microbatches=microbatches,
         chunks_per_rank=pipeline.chunks_per_rank,
+        **given,
     )
     if not isinstance(made, Schedule):
         kind = type(made).__name__

@@ -87,6 +87,21 @@ def keys_of_file(path: Path) -> frozenset[str]:
     return frozenset(map(str, loaded)) if isinstance(loaded, DictConfig) else frozenset()
 
 
+def read_yaml(path: Path) -> Any:
+    """Nested dicts and lists of a YAML file.
+
+    Raises:
+        OSError: it can't be read.
+        ValueError: it is no YAML, or holds neither a mapping nor a list.
+    """
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+    except OSError:
+        raise
+    except Exception as error:  # of the YAML library, which is OmegaConf's own affair
+        raise ValueError(" ".join(f"{error}".split())) from error
+
+
 def register_resolver(name: str, resolve: Callable[..., str]) -> None:
     """Let `${name:argument}` stand for what `resolve` makes of the argument."""
     OmegaConf.register_new_resolver(name, resolve, replace=True)

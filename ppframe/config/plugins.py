@@ -15,6 +15,7 @@ GROUP = "ppframe.plugins"
 
 def import_parts() -> None:
     """Import every module of ppframe that registers builders."""
+    import ppframe.config.costs
     import ppframe.data
     import ppframe.engine
     import ppframe.metrics

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ppframe.config.instantiate import make_component, make_options, make_schedule
+from ppframe.config.costs import PROFILED, fitting, profile_faults, stage_faults
+from ppframe.config.instantiate import make_component, make_cost, make_options, make_schedule
 from ppframe.config.plain import MISSING
 from ppframe.config.schema import CheckpointConfig, Component, ModelConfig, PipelineConfig
 from ppframe.config.targets import locate
 from ppframe.errors import ConfigError, Fault, PPFrameError
+from ppframe.schedule import schedule_facts
+from ppframe.schedule.cost import Cost
 from ppframe.training.optim import optimizer_from_class
 
-_CHEAP_KINDS = ("loss", "optimizer", "lr_schedule", "engine")
+_CHEAP_KINDS = ("loss", "optimizer", "lr_schedule", "engine", "cost")
 # What a generator calls its numbers, and where the configuration has them.
 _GENERATOR_PATHS = {
     "": "schedule",
@@ -57,6 +60,7 @@ def combination_faults(values: Mapping[str, Any], faults: Sequence[Fault]) -> li
         faults: those found so far; a schedule that has one is not tried.
     """
     spoilt = {"schedule"} if any(_is_below(f.path, "schedule") for f in faults) else set()
+    values = {**values, "actual_cost": _usable(values["cost"])}
     return [
         fault
         for rule, keys in _RULES
@@ -74,6 +78,8 @@ def _refused(path: str, component: Component) -> Sequence[Fault]:
     try:
         if kind == "optimizer" and component.target is not None:
             optimizer_from_class(locate(component.target), make_options(component, kind))
+        elif kind == "cost":
+            make_cost(component)
         else:
             make_component(kind, component)
     except ConfigError as error:
@@ -92,11 +98,20 @@ def _microbatch_fits_batch(pipeline: PipelineConfig) -> Iterator[Fault]:
         )
 
 
+def _usable(component: Any) -> Cost | None:
+    """The cost; None where it can't be made, of which `refused_options` tells."""
+    try:
+        return make_cost(component) if isinstance(component, Component) else None
+    except PPFrameError:
+        return None
+
+
 def _schedule_and_modules(
-    component: Component, pipeline: PipelineConfig, model: ModelConfig
+    component: Component, pipeline: PipelineConfig, model: ModelConfig, cost: Cost | None
 ) -> Iterator[Fault]:
     try:
-        schedule = make_schedule(component, pipeline)
+        fit = fitting(cost, _num_stages(component, pipeline))
+        schedule = make_schedule(component, pipeline, cost=fit)
     except ConfigError as error:
         yield from map(_as_configured, error.faults)
         return
@@ -111,6 +126,38 @@ def _schedule_and_modules(
         )
         return
     yield from _modules_fill_stages(schedule.chunks_per_rank, pipeline, model)
+
+
+def _cost_and_schedule(
+    component: Component, cost: Cost | None, schedule: Component, pipeline: PipelineConfig
+) -> Iterator[Fault]:
+    num_stages = _num_stages(schedule, pipeline)
+    if cost is not None and num_stages is not None:
+        yield from stage_faults(component, cost, num_stages)
+
+
+def _profile_and_run(
+    component: Component,
+    cost: Cost | None,
+    pipeline: PipelineConfig,
+    model: ModelConfig,
+    loss: Component,
+) -> Iterator[Fault]:
+    if cost is not None and component.name == PROFILED:
+        yield from profile_faults(component, pipeline=pipeline, model=model, loss=loss)
+
+
+def _num_stages(component: Component, pipeline: PipelineConfig) -> int | None:
+    """How many stages a schedule has; None where it can't be made."""
+    chunks = pipeline.chunks_per_rank
+    try:
+        facts = None if component.name is None else schedule_facts(component.name)
+        if chunks is None:
+            made = facts or make_schedule(component, pipeline)
+            chunks = made.chunks_per_rank
+    except PPFrameError:
+        return None
+    return pipeline.ranks * chunks
 
 
 def _as_configured(fault: Fault) -> Fault:
@@ -163,7 +210,9 @@ def _checkpoint_exists(checkpoint: CheckpointConfig) -> Iterator[Fault]:
 
 _RULES: tuple[tuple[Callable[..., Iterator[Fault]], tuple[str, ...]], ...] = (
     (_microbatch_fits_batch, ("pipeline",)),
-    (_schedule_and_modules, ("schedule", "pipeline", "model")),
+    (_schedule_and_modules, ("schedule", "pipeline", "model", "actual_cost")),
+    (_cost_and_schedule, ("cost", "actual_cost", "schedule", "pipeline")),
+    (_profile_and_run, ("cost", "actual_cost", "pipeline", "model", "loss")),
     (_evaluation_has_a_checkpoint, ("mode", "checkpoint")),
     (_checkpoint_exists, ("checkpoint",)),
 )

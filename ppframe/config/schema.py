@@ -140,6 +140,20 @@ class EvaluationConfig:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileConfig:
+    """How often `mode=profile` measures.
+
+    Args:
+        warm_up: passes of a microbatch through all stages that are not counted.
+        repeats: passes that are counted; a time is the median over them.
+    """
+
+    warm_up: NonNegativeInt
+    repeats: PositiveInt
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointConfig:
     """What is saved and what is loaded.
 
@@ -191,16 +205,19 @@ class RunConfig:
         optimizer: optimizer of each rank.
         lr_schedule: multiplier of the learning rate by step.
         schedule: pipeline schedule.
+        cost: what the actions cost in time and memory, for predictions and for schedules that are
+            made for it.
         engine: how the ranks come to exist.
         pipeline: how the model is cut and the batch is split.
         evaluation: when and how much is evaluated.
+        profile: how often `mode=profile` measures.
         logger: the sinks that metrics go to, by name.
         checkpoint: what is saved and loaded.
         launch: where the run was started and where it writes.
         resolved: the composed configuration as nested plain data, paths made absolute.
     """
 
-    mode: Literal["train", "plan", "check", "eval"]
+    mode: Literal["train", "plan", "check", "eval", "profile"]
     seed: NonNegativeInt
     steps: PositiveInt
     plugins: tuple[str, ...]
@@ -213,11 +230,13 @@ class RunConfig:
     optimizer: Annotated[Component, Kind("optimizer", given=("params",))]
     lr_schedule: Annotated[Component, Kind("lr_schedule")]
     schedule: Annotated[
-        Component, Kind("schedule", given=("ranks", "microbatches", "chunks_per_rank"))
+        Component, Kind("schedule", given=("ranks", "microbatches", "chunks_per_rank", "cost"))
     ]
+    cost: Annotated[Component, Kind("cost")]
     engine: Annotated[Component, Kind("engine")]
     pipeline: PipelineConfig
     evaluation: EvaluationConfig
+    profile: ProfileConfig
     logger: Annotated[Mapping[str, Component], Kind("logger")]
     checkpoint: CheckpointConfig
     launch: Launch

@@ -41,9 +41,14 @@ class Plan:
         stages: every stage, in forward order.
         devices: device of each pipeline rank, as printed.
         bubble_fraction: idle share of all ranks' time that the simulator predicts.
+        span_bubble: idle share of the rank with the longest span, likewise.
+        makespan: length of a step that the simulator predicts, in `time_unit`.
+        time_unit: what times are in; `s` for seconds, empty where it has no name.
         peak_in_flight: for each rank, how many (stage, microbatch) pairs it holds at most.
         state_bytes: for each rank, bytes of its weights and of their gradients.
-        timeline: when each action runs in the simulator; any unit of time.
+        peak_bytes: for each rank, the most memory that the simulator predicts; empty where nothing
+            is known of the bytes of activations and weights.
+        timeline: when each action runs in the simulator, in `time_unit`.
         data: one line about the data.
         unigram_entropy: entropy of single tokens in nats, which a model without context can't
             beat; None where there is no such number.
@@ -58,6 +63,10 @@ class Plan:
     peak_in_flight: tuple[int, ...]
     state_bytes: tuple[int, ...]
     timeline: tuple[TimelineEntry, ...]
+    span_bubble: float | None = None
+    makespan: float | None = None
+    time_unit: str = ""
+    peak_bytes: tuple[float, ...] = ()
     data: str = ""
     unigram_entropy: float | None = None
 

@@ -19,7 +19,8 @@ MAX_DRAWN_RANKS = 32
 def plan_table(plan: Plan) -> RenderableType:
     """The plan as a headline over a table with a row for each rank."""
     table = Table()
-    for column in ("rank", "device", "stages", "parameters", "weights+grads", "in flight at most"):
+    columns = ("rank", "device", "stages", "parameters", "weights+grads", "in flight at most")
+    for column in columns + ("peak memory",) * bool(plan.peak_bytes):
         table.add_column(column, justify="left" if column in ("device", "stages") else "right")
     for rank, device in enumerate(plan.devices):
         stages = plan.stages_of(rank)
@@ -30,6 +31,7 @@ def plan_table(plan: Plan) -> RenderableType:
             "\n".join(f"{stage.num_parameters:,}" for stage in stages),
             bytes_text(plan.state_bytes[rank]),
             str(plan.peak_in_flight[rank]),
+            *(bytes_text(peak) for peak in plan.peak_bytes[rank : rank + 1]),
         )
     return Group(Text(headline(plan), style="bold"), table)
 
@@ -44,6 +46,7 @@ def plan_lines(plan: Plan) -> list[str]:
             + "; ".join(f"{_stage_text(stage)}, {stage.num_parameters:,}" for stage in stages)
             + f" parameters; weights and gradients {bytes_text(plan.state_bytes[rank])}, "
             f"at most {plan.peak_in_flight[rank]} in flight"
+            + "".join(f", peak {bytes_text(p)}" for p in plan.peak_bytes[rank : rank + 1])
         )
     if plan.data:
         lines.append(data_line(plan))
@@ -51,12 +54,14 @@ def plan_lines(plan: Plan) -> list[str]:
 
 
 def headline(plan: Plan) -> str:
-    """Schedule, sizes and predicted bubble in one line."""
+    """Schedule, sizes and what is predicted in one line."""
     num_parameters = sum(stage.num_parameters for stage in plan.stages)
     return (
         f"{plan.schedule}: {plan.ranks} ranks, {len(plan.stages)} stages, "
         f"{plan.num_microbatches} microbatches of a batch of {plan.batch_size}, "
         f"{num_parameters:,} parameters, predicted bubble {plan.bubble_fraction:.1%}"
+        + ("" if plan.span_bubble is None else f", span bubble {plan.span_bubble:.1%}")
+        + ("" if plan.makespan is None else f", step {time_text(plan.makespan, plan.time_unit)}")
     )
 
 
@@ -127,6 +132,16 @@ def bytes_text(num_bytes: float) -> str:
         if num_bytes >= 1 << power:
             return f"{num_bytes / (1 << power):.1f} {unit}"
     return f"{num_bytes:.0f} B"
+
+
+def time_text(time: float, unit: str) -> str:
+    """A simulated time with its unit: `12.5 ms` where the unit is a second, else `15 forwards`."""
+    if unit != "s":
+        return f"{time:g} {unit}".rstrip()
+    for size, name in ((1.0, "s"), (1e-3, "ms")):
+        if time >= size:
+            return f"{time / size:.4g} {name}"
+    return f"{time * 1e6:.4g} µs"
 
 
 def duration_text(seconds: float) -> str:

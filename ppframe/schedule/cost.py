@@ -23,7 +23,7 @@ PerStage: TypeAlias = float | Sequence[float]
 class Cost:
     """Time and memory of one microbatch on one stage; each field one number, or one per stage.
 
-    Time has no unit of its own: whatever unit the durations are in, the report is in it.
+    Whatever unit the durations are in, the report is in it.
 
     Args:
         forward: duration of F.
@@ -37,6 +37,8 @@ class Cost:
             state, whatever is to be counted.
         weight_share: part of the activation, 0 to 1, that W still needs after B has run; the
             papers' M_W / M_B. The default lets B free nothing.
+        time_unit: what the times are in, as people read it; `s` is shown as ms or µs where that is
+            shorter. Empty where the unit has no name.
 
     Raises:
         ConfigError: a field is negative, infinite or no number, a share is above 1, or two fields
@@ -62,26 +64,38 @@ class Cost:
     activation_bytes: PerStage = 0.0
     weight_bytes: PerStage = 0.0
     weight_share: PerStage = 1.0
+    time_unit: str = ""
 
     def __post_init__(self) -> None:
         faults: list[Fault] = []
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "backward" and value is None:
+        for name in self.numbers():
+            value = getattr(self, name)
+            if name == "backward" and value is None:
                 continue
-            most = 1.0 if field.name == "weight_share" else math.inf
-            wrong = _faults(f"cost.{field.name}", value, most)
+            most = 1.0 if name == "weight_share" else math.inf
+            wrong = _faults(f"cost.{name}", value, most)
             faults.extend(wrong)
             if not wrong:
-                object.__setattr__(self, field.name, _plain(value))
+                object.__setattr__(self, name, _plain(value))
         faults = faults or _length_faults(self._lengths())
         if faults:
             raise ConfigError(faults)
+
+    @classmethod
+    def numbers(cls) -> tuple[str, ...]:
+        """Names of the fields that hold a number, or one per stage."""
+        return tuple(field.name for field in fields(cls) if field.name != "time_unit")
 
     @property
     def num_stages(self) -> int | None:
         """How many stages the fields give numbers for; `None` when every field is one number."""
         return next(iter(self._lengths().values()), None)
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether it says of anything how much memory it takes."""
+        held = (self.activation_bytes, self.weight_bytes)
+        return any(any(value) if isinstance(value, Sequence) else value for value in held)
 
     def of_stages(self, field: str, num_stages: int) -> tuple[float, ...]:
         """One number per stage for a field, in the order of stages.
@@ -109,7 +123,7 @@ class Cost:
         return tuple(value)
 
     def _lengths(self) -> dict[str, int]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in self.numbers()}
         return {name: len(value) for name, value in values.items() if isinstance(value, tuple)}
 
 
@@ -152,3 +166,7 @@ def _length_faults(lengths: dict[str, int]) -> list[Fault]:
         for name, length in lengths.items()
         if length != lengths[first]
     ]
+
+
+UNIT_COST = Cost(1, 1, 1, time_unit="forwards")
+"""Forward and both backward parts cost the same, hops nothing: the papers' unit costs."""

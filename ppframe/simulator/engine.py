@@ -10,14 +10,11 @@ from typing import TypeAlias
 
 from ppframe.errors import ConfigError
 from ppframe.schedule import Action, ActionKind, Compute, Overlap, verify
-from ppframe.schedule.cost import Cost, PerStage
+from ppframe.schedule.cost import UNIT_COST, Cost, PerStage
 from ppframe.schedule.ir import AnySchedule
 from ppframe.simulator.report import SimulationReport, build_report
 from ppframe.simulator.timeline import COMPUTES
 from ppframe.simulator.walk import Walk
-
-UNIT_COST = Cost(1, 1, 1)
-"""Forward and both backward parts cost the same, hops nothing: the papers' unit costs."""
 
 _FIELDS = {
     ActionKind.F: "forward",

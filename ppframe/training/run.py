@@ -9,6 +9,7 @@ from typing import Any, final
 from ppframe.data.base import Dataset
 from ppframe.metrics import Plan
 from ppframe.runtime import Pipeline
+from ppframe.schedule.cost import UNIT_COST, Cost
 from ppframe.stage.batch_loss import LossFunction
 from ppframe.training.checkpoint import FINAL, save_model
 from ppframe.training.evaluate import evaluate
@@ -29,10 +30,12 @@ class TrainOptions:
         launch_dir: folder whose git state is noted.
         save_final: save the model at the end, and when a signal ends the run.
         sample: how a language model's text is written at the end.
+        cost: what the plan is predicted with.
     """
 
     launch_dir: Path
     save_final: bool = True
+    cost: Cost = UNIT_COST
     sample: SampleSettings = field(default_factory=SampleSettings)
 
 
@@ -45,7 +48,7 @@ def train(trainer: Trainer, recorder: RunRecorder, options: TrainOptions) -> Non
         options: what is left behind.
     """
     run_dir = recorder.run.run_dir
-    plan = _write_plan(trainer, run_dir)
+    plan = _write_plan(trainer, run_dir, options.cost)
     write_git_state(run_dir, options.launch_dir)
     recorder.start(plan, lambda: _facts(trainer, plan))
     try:
@@ -110,7 +113,7 @@ def evaluate_model(
     return value
 
 
-def _write_plan(trainer: Trainer, run_dir: Path) -> Plan:
+def _write_plan(trainer: Trainer, run_dir: Path, cost: Cost) -> Plan:
     """The plan, with the schedules that will be executed in `schedule.csv` and `lowered.csv`."""
     settings, pipeline = trainer.settings, trainer.pipeline
     pipeline.schedule(settings.num_microbatches).to_csv(run_dir / "schedule.csv")
@@ -120,6 +123,7 @@ def _write_plan(trainer: Trainer, run_dir: Path) -> Plan:
         num_microbatches=settings.num_microbatches,
         batch_size=settings.batch_size,
         dataset=trainer.dataset,
+        cost=cost,
     )
 
 
