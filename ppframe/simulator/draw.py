@@ -21,6 +21,7 @@ from ppframe.errors import ConfigError
 from ppframe.schedule import Action
 from ppframe.schedule.action import parts
 from ppframe.simulator.labels import LEVELS, Labels
+from ppframe.simulator.looks import Looks
 from ppframe.simulator.timeline import Timeline, TimelineEntry, microbatch_of
 
 IDLE = "·"
@@ -108,7 +109,7 @@ class _Canvas:
         # The shortest quarter doesn't count: one tiny action would stretch the whole drawing.
         typical = durations[len(durations) // 4] if durations else 1.0
         samples = _samples(entries, typical)
-        labels = Labels.of(samples, ranks=ranks, markup=markup)
+        labels = Labels.of(Looks.of(entries), samples, markup=markup)
         counted = [entry for entry in samples if entry.duration >= typical]
         scales = (
             max((labels.need(entry, level) / entry.duration for entry in counted), default=1.0)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import final
 
 from ppframe.schedule import Overlap
-from ppframe.schedule.action import parts
+from ppframe.schedule.action import parts, singles_of
+from ppframe.simulator.looks import Looks
+from ppframe.simulator.palette import BLACK, MEANINGS, ink, shade
 from ppframe.simulator.timeline import TimelineEntry, microbatch_of
 
 LEVELS = 3
 """Levels of detail: whole action, kind and microbatch, one letter."""
 
-# Light to dark by chunk, black on top is readable on each. Blue, orange, yellow, purple and grey
-# stay apart for colour-blind readers; the letters say the same.
-_SHADES = {
-    "F": ("#9ecae1", "#4292c6", "#c6dbef", "#6baed6"),
-    "BW": ("#fdae6b", "#e6740d", "#fdd0a2", "#f58634"),
-    "B": ("#fff0a0", "#d9b400", "#fff7cc", "#efd23c"),
-    "W": ("#dadaeb", "#9e9ac8", "#efedf5", "#bcbddc"),
-    "X": ("#d9d9d9", "#a6a6a6", "#efefef", "#bdbdbd"),
-}
-_MEANING = {
-    "F": "forward",
-    "BW": "backward",
-    "B": "backward for the input",
-    "W": "backward for the weights",
-    "X": "overlapped pair",
-}
+_OVERLAPPED = "X"
+_MEANING = {**MEANINGS, _OVERLAPPED: "overlapped pair"}
+_GREYS = ("#a6a6a6", "#e3e3e3")
 
 
 @final
@@ -37,29 +26,31 @@ class Labels:
     """Texts and colours for the cells of one drawing.
 
     Args:
-        chunks: for each rank, its stages in ascending order: their positions are the chunks.
+        looks: chunk and chain of each action.
         kinds: kinds that occur, `X` for an overlapped pair, in the order of the legend.
         has_wide_numbers: whether a microbatch number may have two digits or more.
         markup: whether colours tell kinds and chunks apart.
     """
 
-    chunks: tuple[tuple[int, ...], ...]
+    looks: Looks
     kinds: tuple[str, ...]
     has_wide_numbers: bool
     markup: bool
 
     @classmethod
-    def of(cls, entries: Collection[TimelineEntry], *, ranks: int, markup: bool) -> Labels:
-        """Labels for compute entries, of which there is one at least for each kind and stage."""
-        stages: list[set[int]] = [set() for _ in range(ranks)]
-        for entry in entries:
-            stages[entry.rank].update(part.stage for part in parts(entry.action))
-        present = {_kind(entry) for entry in entries}
-        microbatches = (microbatch_of(part) or 0 for e in entries for part in parts(e.action))
+    def of(cls, looks: Looks, samples: Iterable[TimelineEntry], *, markup: bool) -> Labels:
+        """Labels for compute entries.
+
+        Args:
+            looks: of all entries.
+            samples: one entry at least for each kind.
+            markup: whether colours tell kinds and chunks apart.
+        """
+        present = {_kind(entry) for entry in samples}
         return cls(
-            chunks=tuple(tuple(sorted(row)) for row in stages),
+            looks=looks,
             kinds=tuple(kind for kind in _MEANING if kind in present),
-            has_wide_numbers=max(microbatches, default=0) > 9,
+            has_wide_numbers=looks.num_microbatches > 10,
             markup=markup,
         )
 
@@ -74,20 +65,24 @@ class Labels:
 
     def style(self, entry: TimelineEntry) -> str:
         """Style of the cell, in the words of rich."""
-        shades = _SHADES[_kind(entry)]
-        return f"black on {shades[self._chunk(entry) % len(shades)]}"
+        return self._style(_kind(entry), self._look(entry))
 
     def legend(self) -> Iterator[tuple[str, str]]:
         """Items of the legend, each plain and as it is to be printed."""
         for kind in self.kinds:
-            colour = f"black on {_SHADES[kind][0]}"
-            shown = f"[{colour}]{kind}[/]" if self.markup else kind
+            shown = f"[{self._style(kind, 0)}]{kind}[/]" if self.markup else kind
             yield f"{kind} {_MEANING[kind]}", f"{shown} {_MEANING[kind]}"
-        most = max(map(len, self.chunks), default=0)
-        if most > 1 and self.markup:
-            yield ("shades: chunks",) * 2
-        elif most > 1:
-            yield (f"lower case: {'chunk 1' if most == 2 else 'odd chunks'}",) * 2
+        if self.looks.count > 1:
+            yield (self._note(),) * 2
+
+    def _note(self) -> str:
+        """What tells the looks apart; in upper and lower case two at a time."""
+        chunks, count = self.looks.chunks, self.looks.count
+        if self.markup:
+            return "light: the other way" if chunks == 1 else "light: later chunks"
+        if count == 2:
+            return "lower case: the other way" if chunks == 1 else "lower case: chunk 1"
+        return "lower case: odd chunks"
 
     def _texts(self, entry: TimelineEntry) -> list[tuple[str, int]]:
         """Texts of an entry and the columns each needs, from the longest to one letter."""
@@ -96,24 +91,32 @@ class Labels:
         if self.markup:  # colours tell the kind
             return [whole, (number, len(number) + self.has_wide_numbers), letter]
         short, shorter = self._cased(entry, kind) + number, letter[0] + number
-        chunks = len(max(self.chunks, key=len))
-        if chunks > 2:  # only the stage in the whole action tells them all apart
+        if self.looks.count > 2:  # only the stage in the whole action tells them all apart
             return [whole, whole, (shorter, len(shorter)), letter]
         texts = [whole, (short, len(short)), (shorter, len(shorter)), letter]
         # Of one chunk per rank a bare digit can only be a forward: backwards show a letter.
-        if kind == "F" and not self.has_wide_numbers and chunks == 1:
+        if kind == "F" and not self.has_wide_numbers and self.looks.count == 1:
             texts.insert(-1, (number, 1))
         return texts
 
     def _cased(self, entry: TimelineEntry, letters: str) -> str:
-        return letters.lower() if self._chunk(entry) % 2 and not self.markup else letters
+        return letters.lower() if self._look(entry) % 2 and not self.markup else letters
 
-    def _chunk(self, entry: TimelineEntry) -> int:
-        return self.chunks[entry.rank].index(parts(entry.action)[0].stage)
+    def _look(self, entry: TimelineEntry) -> int:
+        stage, _, microbatch = next(iter(singles_of(entry.action)))
+        return self.looks.look(entry.rank, stage, microbatch)
+
+    def _style(self, kind: str, look: int) -> str:
+        """Readable on the drawing's own colours, whatever those of the terminal are."""
+        if kind == _OVERLAPPED:
+            fill = _GREYS[look * len(_GREYS) // self.looks.count]
+        else:
+            fill = shade(kind, look, self.looks.count)
+        return f"{'black' if ink(fill) == BLACK else 'white'} on {fill}"
 
 
 def _kind(entry: TimelineEntry) -> str:
-    return "X" if isinstance(entry.action, Overlap) else entry.action.kind.value
+    return _OVERLAPPED if isinstance(entry.action, Overlap) else entry.action.kind.value
 
 
 def _numbers(entry: TimelineEntry) -> str:

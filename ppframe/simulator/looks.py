@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import final
 
-from ppframe.schedule.action import singles_of
+from ppframe.schedule.action import Compute, singles_of
 from ppframe.simulator.timeline import TimelineEntry
 
 
@@ -31,18 +31,23 @@ class Looks:
 
     @classmethod
     def of(cls, entries: Iterable[TimelineEntry]) -> Looks:
-        """Looks of compute entries, which may be all or any that show every stage and chain."""
+        """Looks of compute entries."""
+        pairs = [(entry.rank, entry.action) for entry in entries]
         singles = [
-            (entry.rank, stage, microbatch)
-            for entry in entries
-            for stage, _, microbatch in singles_of(entry.action)
+            (rank, action[0], action[2]) for rank, action in pairs if type(action) is Compute
+        ]
+        singles += [
+            (rank, stage, microbatch)
+            for rank, action in pairs
+            if type(action) is not Compute
+            for stage, _, microbatch in singles_of(action)
         ]
         first = {microbatch: rank for rank, stage, microbatch in singles if stage == 0}
         lowest = min(first.values(), default=0)
         reverse = frozenset(microbatch for microbatch, rank in first.items() if rank != lowest)
         stages: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for rank, stage, microbatch in singles:
-            stages[int(microbatch in reverse), rank].add(stage)
+        for chain, rank, stage in {(int(m in reverse), rank, stage) for rank, stage, m in singles}:
+            stages[chain, rank].add(stage)
         chunk_of = {
             (chain, rank, stage): chunk
             for (chain, rank), of_rank in stages.items()

@@ -10,6 +10,7 @@ from rich.text import Text
 from ppframe.errors import ConfigError
 from ppframe.schedule import Action, Schedule, build_schedule, lower
 from ppframe.simulator import Cost, TimelineEntry, draw, draw_terminal, drawing_width, simulate
+from ppframe.simulator.palette import contrast
 from tests.simulator.shapes import compute_only, costs, schedules
 
 
@@ -164,7 +165,34 @@ def test_markup_tells_kinds_and_chunks_by_colour() -> None:
     backward = by_cell[14, 16]
     assert len({first_forward, second_chunk, backward}) == 3
     assert styles["F"] == first_forward
-    assert "shades: chunks" in drawing.plain
+    assert "light: later chunks" in drawing.plain
+
+
+def test_markup_has_a_colour_for_each_kind_and_chunk_on_which_letters_can_be_read() -> None:
+    timeline = simulate(build_schedule("dora", 4, 8)).timeline
+    drawing = Text.from_markup(draw_terminal(timeline, width=200, markup=True))
+    styles = {str(span.style) for span in drawing.spans}
+    assert len(styles) == 4 * 2
+    for style in styles:
+        letters, fill = style.split(" on ")
+        assert contrast({"black": "#000000", "white": "#ffffff"}[letters], fill) >= 4.5
+
+
+def test_the_second_of_two_chains_is_in_lower_case() -> None:
+    timeline = [
+        TimelineEntry((m + stage) % 2, Action.parse(f"{stage}F{m}"), at, at + 1)
+        for m in range(6)
+        for stage in (0, 1)
+        for at in [m - m % 2 + stage]
+    ]
+    wanted = """
+        rank 0 │F0f1F2f3F4f5│
+        rank 1 │f1F0f3F2f5F4│
+        F forward,
+        lower case: the other way,
+        · idle, one column = 0.5
+    """
+    assert_same_drawing(draw_terminal(timeline, width=30), wanted)
 
 
 @pytest.mark.parametrize("markup", [False, True])
