@@ -14,6 +14,7 @@ from ppframe.stage import auxiliary, boundary
 from ppframe.stage.backward import Saved, Term, full_backward, input_backward
 from ppframe.stage.boundary import Gradients
 from ppframe.stage.randomness import ChunkStream
+from ppframe.stage.recompute import keeping_nothing, scratch_buffers, without_graph
 from ppframe.stage.split import WeightWork, backward_weight
 
 Head = Callable[[int, Any], Term]
@@ -38,6 +39,7 @@ class Stage:
         device: where the stage runs.
         seed: seed of the random streams.
         head: the loss, for the last stage.
+        recompute: whether a forward keeps its input only, and is run again in the backward.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Stage:
         device: torch.device,
         seed: int,
         head: Head | None = None,
+        recompute: bool = False,
     ) -> None:
         self.index = index
         self.device = device
@@ -59,7 +62,10 @@ class Stage:
         self.argument_names = frozenset().union(*(names for _, _, names in self._chunks))
         self._is_first = index == 0
         self._head = head
+        self._recompute = recompute
+        self._modules = tuple(module for _, module in chunks)
         self._saved: dict[int, Saved] = {}
+        self._to_recompute: dict[int, tuple[Any, Mapping[str, Any]]] = {}
         self._auxiliary_weights: Sequence[float] = ()
         self._waiting: dict[int, WeightWork] = {}
         self._num_waiting: int | None = None
@@ -93,26 +99,13 @@ class Stage:
         Returns:
             the output, still with its graph, and the auxiliary losses that modules added.
         """
-        leaves: tuple[Tensor | None, ...] = ()
-        if not self._is_first:
-            leaves, value = self._enter(value)
-        elif self._writes_input is not False:
-            value = boundary.map_tensors(torch.clone, value)
-        collected = auxiliary.begin_collecting()
-        output = self._run(microbatch, value, arguments)
-        auxiliary.stop_collecting()
-        if self._writes_input is None:
-            self._writes_input = _was_written(leaves, value)
-        terms: list[Term] = []
-        if collected:
-            weight = self._auxiliary_weights[microbatch]
-            terms += [(term, torch.full_like(term, weight)) for term in collected]
-        if self._head is not None:
-            terms.append(self._head(microbatch, output))
-            self._saved[microbatch] = Saved(leaves, (), terms)
-        else:
-            self._saved[microbatch] = Saved(leaves, boundary.tensors_of(output), terms)
-        return output, collected
+        if not self._recompute:
+            output, collected, self._saved[microbatch] = self._record(microbatch, value, arguments)
+            return output, collected
+        with keeping_nothing():
+            output, collected, _ = self._record(microbatch, value, arguments)
+        self._to_recompute[microbatch] = without_graph(value), arguments
+        return without_graph(output), collected
 
     def infer(
         self, microbatch: int, value: Any, arguments: Mapping[str, Any]
@@ -133,13 +126,13 @@ class Stage:
         Returns:
             gradients for the tensors that arrived; empty for stage 0.
         """
-        saved = self._saved.pop(microbatch)
+        saved = self._recorded(microbatch)
         with self._outside_autocast:
             return full_backward(saved, gradients)
 
     def backward_input(self, microbatch: int, gradients: Gradients) -> Gradients:
         """B: as `backward`, less the gradients of weights that can wait for `backward_weight`."""
-        saved = self._saved.pop(microbatch)
+        saved = self._recorded(microbatch)
         with self._outside_autocast:
             arrived, self._waiting[microbatch] = input_backward(saved, gradients)
         if self._num_waiting is None:
@@ -155,7 +148,7 @@ class Stage:
     @property
     def num_kept(self) -> int:
         """How many microbatches ran forward and not yet the last part of their backward."""
-        return len(self._saved) + len(self._waiting)
+        return len(self._saved) + len(self._to_recompute) + len(self._waiting)
 
     @property
     def num_waiting_weights(self) -> int | None:
@@ -166,7 +159,35 @@ class Stage:
         """Drop all that is kept, after a failure."""
         auxiliary.stop_collecting()
         self._saved.clear()
+        self._to_recompute.clear()
         self._waiting.clear()
+
+    def _recorded(self, microbatch: int) -> Saved:
+        """What the backward of a microbatch needs; it is let go here."""
+        if not self._recompute:
+            return self._saved.pop(microbatch)
+        value, arguments = self._to_recompute.pop(microbatch)
+        with scratch_buffers(self._modules):
+            return self._record(microbatch, value, arguments)[2]
+
+    def _record(
+        self, microbatch: int, value: Any, arguments: Mapping[str, Any]
+    ) -> tuple[Any, list[Tensor], Saved]:
+        """Run a microbatch with autograd: output, auxiliary losses, what its backward needs."""
+        leaves, value = self._enter(value)
+        collected = auxiliary.begin_collecting()
+        output = self._run(microbatch, value, arguments)
+        auxiliary.stop_collecting()
+        if self._writes_input is None:
+            self._writes_input = _was_written(leaves, value)
+        terms: list[Term] = []
+        if collected:
+            weight = self._auxiliary_weights[microbatch]
+            terms += [(term, torch.full_like(term, weight)) for term in collected]
+        if self._head is not None:
+            terms.append(self._head(microbatch, output))
+            return output, collected, Saved(leaves, (), terms)
+        return output, collected, Saved(leaves, boundary.tensors_of(output), terms)
 
     def _run(self, microbatch: int, value: Any, arguments: Mapping[str, Any]) -> Any:
         for module, seed_stream, names in self._chunks:
@@ -186,6 +207,9 @@ class Stage:
         stage at its first microbatch, which shows whether it writes. The copy also keeps intact
         what the sender's backward still needs. Stage 0 gets copies of the batch likewise.
         """
+        if self._is_first:
+            copies = self._writes_input is not False
+            return (), boundary.map_tensors(torch.clone, value) if copies else value
         if isinstance(value, Tensor) and value.requires_grad and self._writes_input is False:
             leaf = value.detach().requires_grad_()
             return (leaf,), leaf
@@ -194,7 +218,7 @@ class Stage:
         def enter(tensor: Tensor) -> Tensor:
             if not tensor.requires_grad:
                 leaves.append(None)
-                return tensor
+                return tensor.clone() if self._recompute else tensor
             leaf = tensor.detach().requires_grad_()
             leaves.append(leaf)
             return leaf if self._writes_input is False else leaf.clone()
