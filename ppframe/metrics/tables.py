@@ -12,6 +12,8 @@ from rich.text import Text
 
 from ppframe.metrics.base import Plan, StagePlan
 from ppframe.simulator import draw_terminal, drawing_width
+from ppframe.simulator.texts import bytes_text as bytes_text
+from ppframe.simulator.texts import time_text as time_text
 
 MAX_DRAWN_RANKS = 32
 
@@ -124,24 +126,6 @@ def count_text(count: float) -> str:
         if count >= size:
             return f"{count / size:.1f}{unit}"
     return f"{count:.0f}"
-
-
-def bytes_text(num_bytes: float) -> str:
-    """A size with its unit: `1.5 GiB`."""
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if num_bytes >= 1 << power:
-            return f"{num_bytes / (1 << power):.1f} {unit}"
-    return f"{num_bytes:.0f} B"
-
-
-def time_text(time: float, unit: str) -> str:
-    """A simulated time with its unit: `12.5 ms` where the unit is a second, else `15 forwards`."""
-    if unit != "s":
-        return f"{time:g} {unit}".rstrip()
-    for size, name in ((1.0, "s"), (1e-3, "ms")):
-        if time >= size:
-            return f"{time / size:.4g} {name}"
-    return f"{time * 1e6:.4g} µs"
 
 
 def duration_text(seconds: float) -> str:

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, final
 from ppframe.schedule.action import singles_of
 from ppframe.simulator.palette import MEANINGS
 from ppframe.simulator.picture import Box, Picture
-from ppframe.simulator.scale import Scale, amount, number
+from ppframe.simulator.scale import Scale
+from ppframe.simulator.texts import clock_text, number, time_text
 
 LANE: Final = 28
 """Pixels of a row's boxes from top to bottom."""
@@ -51,12 +52,12 @@ class BoxWriter:
     Args:
         picture: what is drawn.
         scale: where times lie.
-        in_unit: unit of time with a blank before it; empty for none.
+        unit: unit of time, as printed.
     """
 
     picture: Picture
     scale: Scale
-    in_unit: str
+    unit: str
 
     def written(self, box: Box) -> str:
         """The group of a box; an overlapped pair is one box with two halves."""
@@ -86,11 +87,11 @@ class BoxWriter:
             line += f", chunk {looks.chunk(entry.rank, stage, microbatch)}" * (looks.chunks > 1)
             line += f", chain {looks.chain(microbatch)}" * (looks.chains > 1)
             lines.append(line)
-        times = (amount(value) for value in (entry.start, entry.end, entry.duration))
-        lines.append("start {}, end {}, duration {}".format(*times) + self.in_unit)
+        start, end = clock_text(entry.start, self.unit), clock_text(entry.end, self.unit)
+        lines.append(f"start {start}, end {end}, duration {time_text(entry.duration, self.unit)}")
         if box.late:
             word = "later" if box.late > 0 else "earlier"
-            lines.append(f"{amount(abs(box.late))}{self.in_unit} {word} than predicted")
+            lines.append(f"{time_text(abs(box.late), self.unit)} {word} than predicted")
         return "\n".join(lines)
 
 

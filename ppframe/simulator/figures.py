@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ppframe.schedule.action import singles_of
 from ppframe.simulator.report import SimulationReport
-from ppframe.simulator.scale import amount, bytes_text
+from ppframe.simulator.texts import amount, bytes_text, clock_text, time_text
 
 _MOST_TURNS = 16
 
@@ -26,23 +26,22 @@ def step_figures(report: SimulationReport, unit: str = "") -> list[tuple[str, st
         >>> step_figures(simulate(build_schedule("1f1b", 2, 2)))[0]
         ('makespan', '9')
     """
-    in_unit = f" {unit}" if unit else ""
     figures = [
-        ("makespan", f"{amount(report.makespan)}{in_unit}"),
+        ("makespan", time_text(report.makespan, unit)),
         ("bubble fraction", f"{report.bubble_fraction:.4f}"),
         ("span bubble", f"{report.span_bubble:.4f}"),
     ]
     if report.critical_path:
-        figures.append(("critical path", critical_path_text(report, in_unit)))
+        figures.append(("critical path", critical_path_text(report, unit)))
     return figures
 
 
-def critical_path_text(report: SimulationReport, in_unit: str = "") -> str:
+def critical_path_text(report: SimulationReport, unit: str = "") -> str:
     """What the longest path consists of, and the ranks that it goes through.
 
     Args:
         report: the step.
-        in_unit: unit of time with a blank before it.
+        unit: unit of time, as printed.
 
     Example:
         >>> from ppframe.schedule import build_schedule
@@ -53,27 +52,28 @@ def critical_path_text(report: SimulationReport, in_unit: str = "") -> str:
     path = report.critical_path
     kinds = Counter(kind.value for entry in path for _, kind, _ in singles_of(entry.action))
     computed = sum(entry.duration for entry in path)
+    waited = max(0.0, report.makespan - computed)
     turns = [rank for rank, _ in groupby(entry.rank for entry in path)]
     shown = " ".join(map(str, turns[:_MOST_TURNS])) + " …" * (len(turns) > _MOST_TURNS)
     return (
-        f"{', '.join(f'{count} {kind}' for kind, count in kinds.items())} for {amount(computed)}"
-        f"{in_unit}, hops for {amount(max(0.0, report.makespan - computed))}{in_unit}; "
-        f"ranks {shown}"
+        f"{', '.join(f'{count} {kind}' for kind, count in kinds.items())} for "
+        f"{time_text(computed, unit)}, hops for {time_text(waited, unit)}; ranks {shown}"
     )
 
 
-def rank_figures(report: SimulationReport) -> Iterator[dict[str, str]]:
+def rank_figures(report: SimulationReport, unit: str = "") -> Iterator[dict[str, str]]:
     """For each rank its figures by name; bytes only where the cost told them.
 
     Args:
         report: the step.
+        unit: unit of time, as printed.
     """
     has_bytes = any(report.peak_bytes)
     for rank, idle in enumerate(report.idle):
         figures = {
             "rank": str(rank),
-            "busy": amount(report.makespan - idle),
-            "idle": amount(idle),
+            "busy": clock_text(report.makespan - idle, unit),
+            "idle": clock_text(idle, unit),
             "idle share": f"{idle / report.makespan:.1%}" if report.makespan else "",
             "peak in flight": str(report.peak_in_flight[rank]),
             "peak activation": amount(report.peak_activation[rank]),

@@ -108,7 +108,7 @@ def _tables(picture: Picture, unit: str) -> Iterator[str]:
         reports["measured"] = picture.measured
     yield _table("step", ("figure", *reports), _compared(reports, unit))
     for name, report in reports.items():
-        rows = list(rank_figures(report))
+        rows = list(rank_figures(report, unit))
         caption = "ranks" if len(reports) == 1 else f"ranks, {name}"
         head = tuple(rows[0])
         yield _table(caption, head, (tuple(row.values()) for row in rows))

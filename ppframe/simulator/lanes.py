@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, final
 
 from ppframe.simulator.boxes import LANE, BoxWriter
 from ppframe.simulator.picture import Box, Row
-from ppframe.simulator.scale import amount, bytes_text, number
+from ppframe.simulator.texts import amount, bytes_text, clock_text, number
 
 _LATE: Final = 16
 _MEMORY: Final = 28
@@ -69,7 +69,8 @@ class LaneWriter:
         if picture.measured is not None:
             measured = (("small", "measured", LANE / 2 + 4),)
             lanes.append(Lane("measured", LANE, measured, self._computations(row.measured)))
-            text = f"at most {max((b.late for b in row.measured), default=0.0):.2g} late"
+            latest = max((box.late for box in row.measured), default=0.0)
+            text = f"up to {clock_text(max(0.0, latest), self.boxes.unit)} late"
             lateness = (("small", text, _LATE / 2 + 4),)
             lanes.append(Lane("late", _LATE, lateness, list(self._lateness(row.measured))))
         if any(other.curve for other in picture.rows):

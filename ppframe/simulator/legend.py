@@ -9,7 +9,7 @@ from ppframe.schedule.action import singles_of
 from ppframe.simulator.boxes import Place, filled
 from ppframe.simulator.palette import MEANINGS
 from ppframe.simulator.picture import Picture
-from ppframe.simulator.scale import number
+from ppframe.simulator.texts import number
 
 _LINE: Final = 22
 _SWATCH: Final = 18

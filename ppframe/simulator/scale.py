@@ -1,4 +1,4 @@
-"""From times to places on a page, and the texts of numbers."""
+"""From times to places on a page."""
 
 from __future__ import annotations
 
@@ -71,37 +71,3 @@ def round_step(least: float) -> float:
     """
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= least)
-
-
-def number(value: float) -> str:
-    """A coordinate, to a hundredth of a pixel.
-
-    Example:
-        >>> number(3.0), number(2.507), number(-0.001)
-        ('3', '2.51', '0')
-    """
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def amount(value: float) -> str:
-    """A number for people, to four digits.
-
-    Example:
-        >>> amount(33.0), amount(0.123456), amount(12345.6)
-        ('33', '0.1235', '12346')
-    """
-    return f"{value:.0f}" if abs(value) >= 10000 else f"{value:.4g}"
-
-
-def bytes_text(num_bytes: float) -> str:
-    """A size with its unit.
-
-    Example:
-        >>> bytes_text(1610612736), bytes_text(512)
-        ('1.5 GiB', '512 B')
-    """
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if num_bytes >= 1 << power:
-            return f"{num_bytes / (1 << power):.1f} {unit}"
-    return f"{num_bytes:.0f} B"

@@ -12,7 +12,8 @@ from ppframe.simulator.lanes import LaneWriter
 from ppframe.simulator.legend import legend
 from ppframe.simulator.palette import MEANINGS, ink, shade
 from ppframe.simulator.picture import Box, DrawingOptions, Drawn, Picture
-from ppframe.simulator.scale import Scale, amount, number
+from ppframe.simulator.scale import Scale
+from ppframe.simulator.texts import SECOND, clock_text, number, time_text
 from ppframe.simulator.timeline import Timeline
 
 _GAP: Final = 3
@@ -80,8 +81,7 @@ class SvgDrawing:
         self._scale = scale
         self._title = title or "timeline"
         self._unit = unit
-        self._in_unit = f" {unit}" if unit else ""
-        writer = LaneWriter.of(BoxWriter(picture, scale, self._in_unit))
+        writer = LaneWriter.of(BoxWriter(picture, scale, unit))
         self._rows = [writer.lanes(row) for row in picture.rows]
         self._row_height = sum(lane.height + _GAP for lane in self._rows[0]) - _GAP + _BETWEEN
         self._foot = _TOP + self._row_height * len(self._rows)
@@ -129,6 +129,7 @@ class SvgDrawing:
             "gap": _GAP,
             "between": _BETWEEN,
             "right": _RIGHT,
+            "second": int(self._unit == SECOND),
         }
         return " ".join(f'data-{name}="{value}"' for name, value in values.items())
 
@@ -147,14 +148,14 @@ class SvgDrawing:
         what = [
             f"{_counted(len(picture.rows), 'rank')}, {_counted(picture.looks.chunks, 'chunk')} "
             f"each, {_counted(picture.looks.num_microbatches, 'microbatch', 'es')}",
-            f"makespan {amount(report.makespan)}{self._in_unit}",
+            f"makespan {time_text(report.makespan, self._unit)}",
             f"bubble {report.bubble_fraction:.1%}",
             f"span bubble {report.span_bubble:.1%}",
             f"peak in flight {max(report.peak_in_flight)}",
         ]
         if picture.measured is not None:
             what.append(
-                f"measured makespan {amount(picture.measured.makespan)}{self._in_unit}, "
+                f"measured makespan {time_text(picture.measured.makespan, self._unit)}, "
                 f"bubble {picture.measured.bubble_fraction:.1%}"
             )
         yield f'<g class="head"><text class="title" x="12" y="25">{escape(self._title)}</text>'
@@ -168,8 +169,9 @@ class SvgDrawing:
         shown = sum(1 for _ in picture.boxes)
         first, last = picture.whole
         return (
-            f"Part of the whole: time {amount(picture.start)} to {amount(picture.end)} of "
-            f"{amount(first)} to {amount(last)}{self._in_unit}, {shown:,} of "
+            f"Part of the whole: time {clock_text(picture.start, self._unit)} to "
+            f"{clock_text(picture.end, self._unit)} of {clock_text(first, self._unit)} to "
+            f"{time_text(last, self._unit)}, {shown:,} of "
             f"{shown + picture.num_hidden:,} actions. A window shows another part."
         )
 
@@ -185,7 +187,7 @@ class SvgDrawing:
         yield f'<path d="M0 0h{number(self._scale.width)}"/>'
         for time in self._scale.ticks():
             x = number(self._scale.x(time))
-            yield f'<path d="M{x} 0v4"/><text x="{x}" y="16">{amount(time)}</text>'
+            yield f'<path d="M{x} 0v4"/><text x="{x}" y="16">{clock_text(time, self._unit)}</text>'
         yield "</g>"
 
     def _lanes(self) -> Iterator[str]:
@@ -212,7 +214,7 @@ class SvgDrawing:
                 yield "</g>"
                 y += lane.height + _GAP
             yield "</g>"
-        label = escape(f"time in {self._unit}" if self._unit else "time")
+        label = escape(f"time in {self._unit}" if self._unit not in ("", SECOND) else "time")
         place = f"translate(12 {number(self._foot)})"
         yield f'<g class="tag axis-name" transform="{place}"><text class="small" y="16">{label}'
         yield "</text></g></g>"

@@ -119,6 +119,12 @@
     ticks();
   }
 
+  const clock = time => {
+    const shown = +time.toPrecision(8), factor = time >= 1 || !time ? 1 : time >= 1e-3 ? 1e3 : 1e6;
+    if (given.second !== "1") return shown;
+    return +(shown * factor).toPrecision(8) + {1: " s", 1e3: " ms", 1e6: " \u00b5s"}[factor];
+  };
+
   function ticks() {
     const least = 64 / (PER_UNIT * zoom), power = Math.pow(10, Math.floor(Math.log10(least)));
     const step = [1, 2, 5, 10].map(f => f * power).find(s => s >= least);
@@ -130,7 +136,7 @@
     for (let i = Math.ceil(START / step); i * step <= END * (1 + 1e-12); i++) {
       const at = x(i * step);
       make("path", {d: "M" + at + " 0v4"}, axis);
-      make("text", {x: at, y: 16}, axis).textContent = +(i * step).toPrecision(8);
+      make("text", {x: at, y: 16}, axis).textContent = clock(i * step);
       make("path", {d: "M" + at / zoom + " " + (TOP - 4) + "V" + foot}, grid);
     }
   }

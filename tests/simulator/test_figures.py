@@ -8,8 +8,8 @@ from ppframe.simulator.figures import critical_path_text, rank_figures, step_fig
 def test_the_critical_path_tells_work_hops_and_ranks() -> None:
     """One microbatch through two ranks and back: F F BW BW of 6, and two hops."""
     report = simulate(build_schedule("gpipe", 2, 1), Cost(1, 1, 1, transfer=0.25))
-    text = "2 F, 2 BW for 6 s, hops for 0.5 s; ranks 0 1 0"
-    assert critical_path_text(report, " s") == text
+    text = "2 F, 2 BW for 6 s, hops for 500 ms; ranks 0 1 0"
+    assert critical_path_text(report, "s") == text
     assert dict(step_figures(report, "s"))["critical path"] == text
 
 

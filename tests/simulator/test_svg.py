@@ -99,7 +99,7 @@ def test_hovering_tells_action_stage_and_times() -> None:
     assert title.splitlines() == [
         "5B3 on rank 2",
         "backward for the input of stage 5, microbatch 3",
-        "start 1.5, end 4, duration 2.5 s",
+        "start 1.5 s, end 4 s, duration 2.5 s",
     ]
 
 
