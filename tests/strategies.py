@@ -15,6 +15,7 @@ from ppframe.schedule import (
     nearest_microbatches,
     schedule_facts,
 )
+from ppframe.schedule.generators.facts import nearest_ranks
 
 quick = settings(max_examples=20, deadline=None)
 """For tests whose examples take milliseconds; a busy machine is no failure."""
@@ -42,10 +43,11 @@ def shapes(
 
 
 def taken_near(name: str, shape: Shape) -> Shape:
-    """The shape, with the generator's own V where it doesn't take this one, and the nearest M."""
+    """The shape, with the nearest P and M that the generator takes, and its own V if need be."""
     facts = schedule_facts(name)
     assert facts is not None
-    ranks, chunks, microbatches = shape
+    _, chunks, microbatches = shape
+    ranks = nearest_ranks(facts, shape.ranks)
     fits = facts.min_chunks <= chunks <= (facts.max_chunks or chunks)
     if not fits or chunks % facts.chunks_step:
         chunks = facts.chunks_per_rank

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ppframe.schedule.generators import chimera as chimera
 from ppframe.schedule.generators import dora as dora
 from ppframe.schedule.generators import dora_dfs as dora_dfs
+from ppframe.schedule.generators import dualpipe as dualpipe
 from ppframe.schedule.generators import dualpipe_v as dualpipe_v
 from ppframe.schedule.generators import eager_1f1b as eager_1f1b
 from ppframe.schedule.generators import from_csv as from_csv

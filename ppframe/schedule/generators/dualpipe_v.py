@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from itertools import count
-
-from ppframe.schedule.action import Action, ActionKind, Compute
+from ppframe.schedule.action import Action
+from ppframe.schedule.generators.dualpipe import Lane, two_lane_row
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
-from ppframe.schedule.generators.orders import counted, counted_split, draw, paired, popped
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
 
@@ -71,28 +67,7 @@ def dualpipe_v(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Sched
 
 
 def _row(rank: int, placement: Placement, microbatches: int) -> tuple[Action, ...]:
-    ranks, (there, back) = placement.ranks, placement.stages_of(rank)
-    f0, f1 = (counted(ActionKind.F, stage, count()) for stage in (there, back))
-    done0, done1, pending = count(), count(), deque[Compute]()
-    bw0, bw1 = counted(ActionKind.BW, there, done0), counted(ActionKind.BW, back, done1)
-    b0, b1 = counted_split(there, done0, pending), counted_split(back, done1, pending)
-    w = popped(pending)
-    f0_bw1, f1_bw0 = paired(f0, bw1), paired(f1, bw0)
-    to_last, from_first = ranks - 1 - rank, rank + 1
-    main: list[Iterator[Action]] = [f0_bw1, f1_bw0] * (microbatches - 2 * ranks + from_first)
-    if to_last == 0:
-        main[:1] = [f0, bw1]  # the first backward of all ranks is done sooner alone
-    turn = [bw1, bw0] * from_first
-    turn[from_first:] = ([b1, b0] * from_first)[from_first:]
-    return draw(
-        [
-            *[f0] * (2 * to_last),
-            *[f0, f1] * from_first,
-            *[b1, w, f1] * to_last,
-            *main,
-            *[bw1, f1_bw0] * to_last,
-            *turn,
-            *[w, b0] * to_last,
-            *[w] * from_first,
-        ]
-    )
+    there, back = (Lane(stage, 0, 1) for stage in placement.stages_of(rank))
+    to_turn = placement.ranks - 1 - rank
+    steady = microbatches - 2 * placement.ranks + rank
+    return two_lane_row(there, back, to_middle=to_turn, steady=steady)
