@@ -37,6 +37,7 @@ RUNS = (
     (*TEXT, "schedule=interleaved-1f1b", "logger=wandb", DISABLED),
     (*TINY_MLP, "schedule=from-csv", "schedule.path=four.csv"),
     (*TINY_MLP, "cost=profiled", "cost.path=profile.yaml"),
+    (*TINY_MLP, "pipeline.microbatch_size=1", "schedule=stp"),
     (*TINY_GPT, "experiment=pylib-gpt"),
     ("experiment=reference", "debug=smoke", "logger=none"),
 )
