@@ -140,6 +140,8 @@ def _parameters(members: Members) -> list[NamedParameter]:
 
 
 def _state_bytes(trained: Sequence[NamedParameter], make_optimizer: OptimizerFactory) -> int:
+    if not trained:
+        return 0
     zeros = [(name, nn.Parameter(torch.zeros_like(parameter))) for name, parameter in trained]
     for _, parameter in zeros:
         parameter.grad = torch.zeros_like(parameter)
