@@ -12,7 +12,6 @@ from ppframe.schedule.bulk import paused_collection
 from ppframe.simulator.figures import rank_figures, step_figures
 from ppframe.simulator.picture import DrawingOptions, Drawn, Picture
 from ppframe.simulator.report import SimulationReport
-from ppframe.simulator.scale import Scale
 from ppframe.simulator.svg import SvgDrawing
 from ppframe.simulator.timeline import Timeline
 
@@ -57,7 +56,7 @@ def draw_html(
     options = options or DrawingOptions()
     with paused_collection():
         picture = Picture.of(drawn, measured, options)
-        drawing = SvgDrawing(picture, Scale.of(picture, options.max_width), title=title, unit=unit)
+        drawing = SvgDrawing(picture, options, title=title, unit=unit)
         svg = drawing.document(transfers=options.transfers, is_alone=False)
         needs = json.dumps(picture.needs(), separators=(",", ":"))
     parts = [

@@ -70,7 +70,7 @@ class LaneWriter:
             measured = (("small", "measured", LANE / 2 + 4),)
             lanes.append(Lane("measured", LANE, measured, self._computations(row.measured)))
             latest = max((box.late for box in row.measured), default=0.0)
-            text = f"up to {clock_text(max(0.0, latest), self.boxes.unit)} late"
+            text = f"max {clock_text(float(f'{max(0.0, latest):.2g}'), self.boxes.unit)} late"
             lateness = (("small", text, _LATE / 2 + 4),)
             lanes.append(Lane("late", _LATE, lateness, list(self._lateness(row.measured))))
         if any(other.curve for other in picture.rows):
@@ -103,9 +103,9 @@ class LaneWriter:
     def _memory(self, row: Row) -> Iterator[str]:
         """The curve as an area, all ranks on one scale, with its peak marked."""
         scale, path = self.boxes.scale, f"M0 {_MEMORY}"
-        for time, level in dict(row.curve).items():  # of changes at one moment the last one stays
-            if time <= scale.end:
-                path += f"H{number(max(scale.x(time), 0.0))}V{number(self._height(level))}"
+        changes = ((number(max(scale.x(t), 0.0)), h) for t, h in row.curve if t <= scale.end)
+        for x_text, level in dict(changes).items():  # of changes at one place the last one stays
+            path += f"H{x_text}V{number(self._height(level))}"
         yield f'<path class="area" d="{path}H{number(scale.width)}V{_MEMORY}Z"/>'
         time, peak = row.peak
         if scale.start <= time <= scale.end:

@@ -32,6 +32,7 @@ class DrawingOptions:
         max_actions: where more would be shown, the beginning is, and the drawing says so.
         max_width: pixels of the time axis that are not exceeded to make room for numbers.
         transfers: draw an arrow for each hop between two ranks.
+        note: lines below the figures.
         cost: bytes for the memory curves, or the share of an activation that W needs; None counts
             activations in flight.
 
@@ -43,6 +44,7 @@ class DrawingOptions:
     max_actions: int = 20_000
     max_width: int = 2400
     transfers: bool = False
+    note: str = ""
     cost: Cost | None = None
 
     def __post_init__(self) -> None:

@@ -12,14 +12,16 @@ from ppframe.simulator.lanes import LaneWriter
 from ppframe.simulator.legend import legend
 from ppframe.simulator.palette import MEANINGS, ink, shade
 from ppframe.simulator.picture import Box, DrawingOptions, Drawn, Picture
+from ppframe.simulator.report import SimulationReport
 from ppframe.simulator.scale import Scale
 from ppframe.simulator.texts import SECOND, clock_text, number, time_text
 from ppframe.simulator.timeline import Timeline
 
 _GAP: Final = 3
 _BETWEEN: Final = 13
-_NAMES: Final = 104
-_TOP: Final = 66
+_NAMES: Final = 110
+_FIRST_LINE: Final = 43
+_LINE: Final = 15
 _AXIS: Final = 38
 _RIGHT: Final = 26
 _MIN_WIDTH: Final = 720
@@ -61,7 +63,7 @@ def draw_svg(
     options = options or DrawingOptions()
     with paused_collection():
         picture = Picture.of(drawn, measured, options)
-        drawing = SvgDrawing(picture, Scale.of(picture, options.max_width), title=title, unit=unit)
+        drawing = SvgDrawing(picture, options, title=title, unit=unit)
         return drawing.document(transfers=options.transfers, is_alone=True)
 
 
@@ -71,20 +73,22 @@ class SvgDrawing:
 
     Args:
         picture: what is shown.
-        scale: where times lie.
+        options: how large, and a note.
         title: what stands above it.
         unit: unit of time.
     """
 
-    def __init__(self, picture: Picture, scale: Scale, *, title: str, unit: str) -> None:
+    def __init__(self, picture: Picture, options: DrawingOptions, *, title: str, unit: str) -> None:
         self._picture = picture
-        self._scale = scale
+        self._scale = scale = Scale.of(picture, options.max_width)
         self._title = title or "timeline"
         self._unit = unit
+        self._head = list(self._lines(options.note))
+        self._rows_at = _FIRST_LINE + _LINE * len(self._head) + 8
         writer = LaneWriter.of(BoxWriter(picture, scale, unit))
         self._rows = [writer.lanes(row) for row in picture.rows]
         self._row_height = sum(lane.height + _GAP for lane in self._rows[0]) - _GAP + _BETWEEN
-        self._foot = _TOP + self._row_height * len(self._rows)
+        self._foot = self._rows_at + self._row_height * len(self._rows)
 
     def document(self, *, transfers: bool, is_alone: bool) -> str:
         """The SVG element.
@@ -125,7 +129,7 @@ class SvgDrawing:
             "per-unit": f"{self._scale.per_unit:.9g}",
             "width": number(self._scale.width),
             "names": _NAMES,
-            "top": _TOP,
+            "top": self._rows_at,
             "gap": _GAP,
             "between": _BETWEEN,
             "right": _RIGHT,
@@ -144,28 +148,41 @@ class SvgDrawing:
         return _STYLE + "".join(rules)
 
     def _headline(self) -> Iterator[str]:
-        picture, report = self._picture, self._picture.report
-        what = [
+        yield f'<g class="head"><text class="title" x="12" y="25">{escape(self._title)}</text>'
+        for line, (look, text) in enumerate(self._head):
+            y = _FIRST_LINE + _LINE * line
+            yield f'<text class="{look}" x="12" y="{y}">{escape(text)}</text>'
+        yield "</g>"
+
+    def _lines(self, note: str) -> Iterator[tuple[str, str]]:
+        """What stands below the title, each line with its class."""
+        picture = self._picture
+        shape = (
             f"{_counted(len(picture.rows), 'rank')}, {_counted(picture.looks.chunks, 'chunk')} "
-            f"each, {_counted(picture.looks.num_microbatches, 'microbatch', 'es')}",
+            f"each, {_counted(picture.looks.num_microbatches, 'microbatch', 'es')}"
+        )
+        if picture.measured is None:
+            yield "sub", f"{shape}  ·  {self._figures(picture.report)}"
+        else:
+            yield "sub", f"{shape}  ·  predicted {self._figures(picture.report)}"
+            yield "sub", f"measured {self._figures(picture.measured)}"
+        for text in filter(None, (self._cut(), *note.split("\n"))):
+            yield "note", text
+
+    def _figures(self, report: SimulationReport) -> str:
+        figures = (
             f"makespan {time_text(report.makespan, self._unit)}",
             f"bubble {report.bubble_fraction:.1%}",
             f"span bubble {report.span_bubble:.1%}",
             f"peak in flight {max(report.peak_in_flight)}",
-        ]
-        if picture.measured is not None:
-            what.append(
-                f"measured makespan {time_text(picture.measured.makespan, self._unit)}, "
-                f"bubble {picture.measured.bubble_fraction:.1%}"
-            )
-        yield f'<g class="head"><text class="title" x="12" y="25">{escape(self._title)}</text>'
-        yield f'<text class="sub" x="12" y="43">{escape("  ·  ".join(what))}</text>'
-        if picture.num_hidden:
-            yield f'<text class="note" x="12" y="57">{escape(self._note())}</text>'
-        yield "</g>"
+        )
+        return "  ·  ".join(figures)
 
-    def _note(self) -> str:
+    def _cut(self) -> str:
+        """What is left out, if anything is."""
         picture = self._picture
+        if not picture.num_hidden:
+            return ""
         shown = sum(1 for _ in picture.boxes)
         first, last = picture.whole
         return (
@@ -179,7 +196,7 @@ class SvgDrawing:
         yield '<g class="grid">'
         for time in self._scale.ticks():
             x = number(self._scale.x(time))
-            yield f'<path d="M{x} {_TOP - 4}V{number(self._foot)}"/>'
+            yield f'<path d="M{x} {self._rows_at - 4}V{number(self._foot)}"/>'
         yield "</g>"
 
     def _axis(self) -> Iterator[str]:
@@ -203,7 +220,8 @@ class SvgDrawing:
             yield "</g>"
 
     def _names(self) -> Iterator[str]:
-        yield f'<g class="names"><rect class="page" width="{_NAMES - 6}" height="100%" y="60"/>'
+        place = f'width="{_NAMES - 12}" height="100%" y="{self._rows_at - 4}"'
+        yield f'<g class="names"><rect class="page" {place}/>'
         for rank, lanes in enumerate(self._rows):
             yield f'<g class="tags" data-rank="{rank}" transform="translate(0 {self._top(rank)})">'
             y = 0.0
@@ -223,7 +241,7 @@ class SvgDrawing:
         return number(self._y(rank))
 
     def _y(self, rank: int) -> float:
-        return _TOP + self._row_height * rank
+        return self._rows_at + self._row_height * rank
 
     def _arrows(self) -> Iterator[str]:
         """A thin arrow for each hop between two ranks of the timeline."""

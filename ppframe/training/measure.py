@@ -11,12 +11,14 @@ from typing import Literal, final
 import torch
 
 from ppframe.runtime import ActionTime
-from ppframe.schedule import Schedule
-from ppframe.simulator import replay
+from ppframe.schedule import Action, Schedule
+from ppframe.simulator import TimelineEntry, replay
 
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _GIB = float(1 << 30)
+
+BubbleSource = Literal["wall", "replayed"]
 
 
 @final
@@ -32,7 +34,7 @@ class Bubble:
     """
 
     fraction: float
-    source: Literal["wall", "replayed"]
+    source: BubbleSource
 
 
 def measure_bubble(
@@ -45,14 +47,46 @@ def measure_bubble(
         timeline: when each action ran; communication is no work and counts as idle.
         devices: device of each rank. Ranks on the CPU of one process take turns.
     """
-    computed = frozenset(action for actions in schedule.actions for action in actions)
-    worked = [entry for entry in timeline if entry.action in computed]
-    if any(device.type == "cpu" for device in devices):
-        durations = {entry.action: entry.end_s - entry.start_s for entry in worked}
-        return Bubble(replay(schedule, durations).bubble_fraction, "replayed")
+    if bubble_source(devices) == "replayed":
+        replayed = replay(schedule, _durations(schedule, timeline))
+        return Bubble(replayed.bubble_fraction, "replayed")
+    worked = _worked(schedule, timeline)
     makespan = max(entry.end_s for entry in worked) - min(entry.start_s for entry in worked)
     busy = sum(entry.end_s - entry.start_s for entry in worked)
     return Bubble(1.0 - busy / (len(devices) * makespan) if makespan else 0.0, "wall")
+
+
+def measured_timeline(
+    schedule: Schedule, timeline: Sequence[ActionTime], devices: Sequence[torch.device]
+) -> tuple[TimelineEntry, ...]:
+    """The computations of a recorded step in seconds, ranks side by side.
+
+    Args:
+        schedule: the schedule that ran.
+        timeline: when each action ran.
+        devices: device of each rank. What ranks on the CPU of one process did in turns is put on
+            the schedule by the simulator.
+    """
+    if bubble_source(devices) == "replayed":
+        return replay(schedule, _durations(schedule, timeline)).timeline
+    return tuple(
+        TimelineEntry(entry.rank, entry.action, entry.start_s, entry.end_s)
+        for entry in _worked(schedule, timeline)
+    )
+
+
+def bubble_source(devices: Sequence[torch.device]) -> BubbleSource:
+    """How steps on these devices are measured; ranks on the CPU of one process take turns."""
+    return "replayed" if any(device.type == "cpu" for device in devices) else "wall"
+
+
+def _worked(schedule: Schedule, timeline: Sequence[ActionTime]) -> list[ActionTime]:
+    computed = frozenset(action for actions in schedule.actions for action in actions)
+    return [entry for entry in timeline if entry.action in computed]
+
+
+def _durations(schedule: Schedule, timeline: Sequence[ActionTime]) -> dict[Action, float]:
+    return {entry.action: entry.end_s - entry.start_s for entry in _worked(schedule, timeline)}
 
 
 def reset_peak_memory(devices: Sequence[torch.device]) -> None:

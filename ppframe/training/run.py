@@ -12,12 +12,13 @@ from ppframe.runtime import Pipeline
 from ppframe.schedule.cost import UNIT_COST, Cost
 from ppframe.stage.batch_loss import LossFunction
 from ppframe.training.checkpoint import FINAL, save_model
+from ppframe.training.drawings import PlannedStep, RanStep, draw_plan, draw_ran
 from ppframe.training.evaluate import evaluate
-from ppframe.training.plan import plan_of
+from ppframe.training.measure import bubble_source, measured_timeline
+from ppframe.training.plan import plan_of, predict
 from ppframe.training.provenance import write_git_state
 from ppframe.training.recorder import RunRecorder
 from ppframe.training.sample import SampleSettings, write_sample
-from ppframe.training.timeline import write_timeline
 from ppframe.training.trainer import Trainer
 
 
@@ -48,7 +49,7 @@ def train(trainer: Trainer, recorder: RunRecorder, options: TrainOptions) -> Non
         options: what is left behind.
     """
     run_dir = recorder.run.run_dir
-    plan = _write_plan(trainer, run_dir, options.cost)
+    plan, planned = _write_plan(trainer, run_dir, options.cost)
     write_git_state(run_dir, options.launch_dir)
     recorder.start(plan, lambda: _facts(trainer, plan))
     try:
@@ -58,7 +59,7 @@ def train(trainer: Trainer, recorder: RunRecorder, options: TrainOptions) -> Non
             _save(trainer, run_dir, options)
         raise
     finally:
-        write_timeline(run_dir / "timeline.json", trainer.progress.traces)
+        _draw_ran(trainer, planned, run_dir)
     with trainer.hold():
         _save(trainer, run_dir, options)
     sample = write_sample(trainer.pipeline, trainer.dataset, options.sample)
@@ -113,18 +114,33 @@ def evaluate_model(
     return value
 
 
-def _write_plan(trainer: Trainer, run_dir: Path, cost: Cost) -> Plan:
-    """The plan, with the schedules that will be executed in `schedule.csv` and `lowered.csv`."""
+def _write_plan(trainer: Trainer, run_dir: Path, cost: Cost) -> tuple[Plan, PlannedStep]:
+    """The plan, with what will be executed in `schedule.csv` and `lowered.csv`, and drawn."""
     settings, pipeline = trainer.settings, trainer.pipeline
-    pipeline.schedule(settings.num_microbatches).to_csv(run_dir / "schedule.csv")
+    schedule = pipeline.schedule(settings.num_microbatches)
+    schedule.to_csv(run_dir / "schedule.csv")
     pipeline.lowered(settings.num_microbatches).to_csv(run_dir / "lowered.csv")
-    return plan_of(
+    planned = PlannedStep(schedule, predict(pipeline, settings.num_microbatches, cost), cost)
+    draw_plan(run_dir, planned)
+    plan = plan_of(
         pipeline,
         num_microbatches=settings.num_microbatches,
         batch_size=settings.batch_size,
         dataset=trainer.dataset,
         cost=cost,
     )
+    return plan, planned
+
+
+def _draw_ran(trainer: Trainer, planned: PlannedStep, run_dir: Path) -> None:
+    """Draw the last step that was timed, if any was."""
+    if trainer.progress.recorded is None:
+        return
+    step, recorded = trainer.progress.recorded
+    devices = trainer.pipeline.devices
+    timeline = measured_timeline(planned.schedule, recorded, devices)
+    ran = RanStep(step, timeline, bubble_source(devices))
+    draw_ran(run_dir, planned, ran, trainer.progress.traces)
 
 
 def _facts(trainer: Trainer, plan: Plan) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class Progress:
         first_nonfinite_step: first step whose loss or gradients were not finite.
         bubbles: measured idle shares by step.
         traces: when each action ran, by step, where that is kept.
+        recorded: the last step with the configured microbatches whose actions were timed, and when
+            each of them ran.
     """
 
     steps: int = 0
@@ -72,6 +74,7 @@ class Progress:
     first_nonfinite_step: int | None = None
     bubbles: dict[int, Bubble] = field(default_factory=dict)
     traces: dict[int, tuple[ActionTime, ...]] = field(default_factory=dict)
+    recorded: tuple[int, tuple[ActionTime, ...]] | None = None
 
     def bubble(self) -> Bubble | None:
         """Median of the measured idle shares; the first step, which is cold, only if alone."""
@@ -197,6 +200,8 @@ class Trainer:
         """Take from a recorded step what was asked for."""
         if result.timeline is None:
             return
+        if len(result.microbatch_losses) == self.settings.num_microbatches:
+            self.progress.recorded = step, result.timeline
         if self._is_traced(step):
             self.progress.traces[step] = result.timeline
         if self._is_measured(step):

@@ -7,7 +7,12 @@ import torch
 
 from ppframe.runtime import ActionTime
 from ppframe.schedule import Action, build_schedule, lower
-from ppframe.training.measure import measure_bubble, peak_memory_gib, reset_peak_memory
+from ppframe.training.measure import (
+    measure_bubble,
+    measured_timeline,
+    peak_memory_gib,
+    reset_peak_memory,
+)
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -49,6 +54,22 @@ def test_ranks_that_ran_side_by_side_are_read_as_they_were():
     bubble = measure_bubble(schedule, timeline, (CUDA, CUDA))
     assert bubble.source == "wall"
     assert bubble.fraction == pytest.approx(1 - 7 / 16)
+
+
+def test_a_measured_timeline_has_the_computations_as_they_ran():
+    schedule = build_schedule("gpipe", 2, 1)
+    timeline = times(
+        (0, "0F0", 10, 11), (0, "0SEND_F0", 11, 11.5), (1, "1F0", 12, 13), (1, "1BW0", 13, 15),
+        (0, "0BW0", 16, 19),
+    )  # fmt: skip
+    wall = measured_timeline(schedule, timeline, (CUDA, CUDA))
+    assert [(str(e.action), e.start, e.end) for e in wall] == [
+        ("0F0", 10, 11), ("1F0", 12, 13), ("1BW0", 13, 15), ("0BW0", 16, 19),
+    ]  # fmt: skip
+    replayed = measured_timeline(schedule, timeline, (CPU, CPU))
+    assert {str(e.action): (e.start, e.end) for e in replayed} == {
+        "0F0": (0, 1), "1F0": (1, 2), "1BW0": (2, 4), "0BW0": (4, 7),
+    }  # fmt: skip
 
 
 def test_memory_of_cpu_ranks_is_that_of_the_process():

@@ -31,8 +31,8 @@ def test_a_run_directory_holds_all_files(tmp_path):
     trainer = make_trainer(trace=True)
     sink = run(trainer, tmp_path)
     assert {entry.name for entry in tmp_path.iterdir()} == {
-        "checkpoints", "git.json", "lowered.csv", "metrics.jsonl", "schedule.csv", "summary.json",
-        "timeline.json",
+        "checkpoints", "git.json", "lowered.csv", "metrics.jsonl", "schedule.csv", "schedule.html",
+        "schedule.svg", "summary.json", "timeline.html", "timeline.json", "timeline.svg",
     }  # fmt: skip
     assert Schedule.from_csv(tmp_path / "schedule.csv").actions == (
         trainer.pipeline.schedule(4).actions
@@ -86,9 +86,19 @@ class LetterLoss(nn.Module):
 
 
 def test_nothing_is_saved_where_nobody_wants_it(tmp_path):
-    run(make_trainer(), tmp_path, save_final=False)
+    run(make_trainer(measure_every=None), tmp_path, save_final=False)
     assert not (tmp_path / "checkpoints").exists()
-    assert not (tmp_path / "timeline.json").exists()
+    assert not list(tmp_path.glob("timeline.*"))
+
+
+def test_the_last_measured_step_is_drawn_beside_the_predicted_one(tmp_path):
+    run(make_trainer(), tmp_path)
+    page = (tmp_path / "timeline.html").read_text()
+    assert "1f1b, step 4, predicted and measured" in page
+    assert page.count('data-action="1BW3"') == 2
+    events = json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert names == ["predicted", "measured, step 4"]
 
 
 class Raises(nn.Module):
