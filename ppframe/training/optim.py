@@ -139,17 +139,19 @@ def decay_groups(
         everything: spare none.
 
     Returns:
-        one group with `everything`, else two, of which one or both may be empty.
+        one group with `everything`, else up to two; an empty one, which torch can't have beside one
+        with names, only where there are no parameters at all.
     """
     named = list(parameters)
     if everything:
         return [{"params": named, "weight_decay": weight_decay}]
     decayed = [(name, parameter) for name, parameter in named if parameter.ndim >= 2]
     spared = [(name, parameter) for name, parameter in named if parameter.ndim < 2]
-    return [
+    groups: list[dict[str, Any]] = [
         {"params": decayed, "weight_decay": weight_decay},
         {"params": spared, "weight_decay": 0.0},
     ]
+    return [group for group in groups if group["params"]] or groups[:1]
 
 
 def _plain(value: Any) -> Any:

@@ -91,6 +91,13 @@ def test_one_group_holds_everything_when_nothing_is_spared():
     assert [len(group["params"]) for group in groups] == [6]
 
 
+@pytest.mark.parametrize("shapes", [((2, 2),), ((2,),), ()])
+def test_a_rank_may_own_parameters_of_one_kind_or_none(shapes):
+    named = [(str(i), nn.Parameter(torch.ones(shape))) for i, shape in enumerate(shapes)]
+    optimizer = adamw(lr=0.1, weight_decay=0.3)(named)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [len(named)]
+
+
 @pytest.mark.parametrize(
     "factory",
     [adamw(lr=0.1), sgd(lr=0.1), optimizer_from_class(torch.optim.RMSprop, {"lr": 0.1})],
