@@ -36,7 +36,7 @@ class Executor:
 
     Args:
         lowered: the schedule to execute, verified.
-        runners: the runner of each stage.
+        runners: for each chain the runner of each stage.
         forward_only: whether the plan has no backward, so that nothing need be kept.
         wrap: puts calls on a rank's streams; None where there are none.
     """
@@ -44,7 +44,7 @@ class Executor:
     def __init__(
         self,
         lowered: LoweredSchedule,
-        runners: Sequence[StageRunner],
+        runners: Sequence[Sequence[StageRunner]],
         *,
         forward_only: bool = False,
         wrap: Wrap | None = None,
@@ -104,7 +104,7 @@ class Executor:
     def _bind(self, rank: int, action: Action) -> list[Call]:
         match action:
             case Compute():
-                return [(self._compute(action.stage, action.kind), action.microbatch)]
+                return [(self._compute(action), action.microbatch)]
             case Transfer():
                 return [self._transfer(action)]
             case Overlap():
@@ -113,9 +113,12 @@ class Executor:
                 return []
         raise InternalError(f"action {action} must be one that runs, but is {type(action)}.")
 
-    def _compute(self, stage: int, kind: ActionKind) -> Callable[[int], None]:
-        runner = self._runners[stage]
-        match kind:
+    def _runner(self, action: Compute | Transfer) -> StageRunner:
+        return self._runners[self.lowered.chain(action.microbatch)][action.stage]
+
+    def _compute(self, action: Compute) -> Callable[[int], None]:
+        runner = self._runner(action)
+        match action.kind:
             case ActionKind.F:
                 return runner.infer if self._forward_only else runner.forward
             case ActionKind.B:
@@ -127,7 +130,7 @@ class Executor:
     def _transfer(self, action: Transfer) -> Call:
         stage, microbatch = action.stage, action.microbatch
         rank_of = self.lowered.rank_of
-        runner = self._runners[stage]
+        runner = self._runner(action)
 
         def message(direction: Direction, sending: int, receiving: int) -> Message:
             sender, receiver = rank_of(sending, microbatch), rank_of(receiving, microbatch)

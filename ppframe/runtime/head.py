@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, final
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ppframe.stage.backward import Term
 from ppframe.stage.batch_loss import BatchLoss, LossWeights
+from ppframe.stage.stage import Head
 
 
 @final
@@ -21,7 +23,7 @@ class LossHead:
     """
 
     def __init__(self, loss: BatchLoss) -> None:
-        self._loss = loss
+        self.loss = loss
         self._targets: Sequence[Any] = ()
         self._weights: LossWeights | None = None
         self._values: dict[int, Tensor] = {}
@@ -35,8 +37,15 @@ class LossHead:
 
     def __call__(self, microbatch: int, output: Any) -> Term:
         """Loss of a microbatch, and the weight that its backward starts from."""
+        return self._take(self.loss, microbatch, output)
+
+    def with_copy(self, loss: BatchLoss) -> Head:
+        """The same end for a last stage on another device, where the loss has a copy."""
+        return partial(self._take, loss)
+
+    def _take(self, loss: BatchLoss, microbatch: int, output: Any) -> Term:
         assert self._weights is not None
-        value = self._loss(output, self._targets[microbatch])
+        value = loss(output, self._targets[microbatch])
         self._values[microbatch] = value.detach()
         weight = self._weights.gradient[microbatch]
         return value, None if weight is None else self._seed(weight, value)
@@ -47,7 +56,9 @@ class LossHead:
         The sum runs by index in double precision, so it doesn't depend on the order of arrival.
         """
         assert self._weights is not None
-        values = torch.stack([self._values[index] for index in range(len(self._values))])
+        device = self._values[0].device
+        in_order = [self._values[index].to(device) for index in range(len(self._values))]
+        values = torch.stack(in_order)
         weights = [0.0 if weight is None else weight for weight in self._weights.gradient]
         counted = values.double()
         if None in self._weights.gradient:

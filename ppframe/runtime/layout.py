@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ppframe.errors import ConfigError
-from ppframe.schedule import Schedule, build_schedule, nearest_microbatches
+from ppframe.schedule import Schedule, build_schedule, nearest_microbatches, schedule_facts
 from ppframe.stage import partition_modules
 from ppframe.stage.partition import Partition
 
@@ -25,14 +25,19 @@ class Layout:
     Args:
         ranks: number of pipeline ranks.
         chunks_per_rank: stages of each rank.
-        placement: rank of each stage.
+        chains: for each chain through the ranks, one or two, the rank of each stage.
         modules: for each stage the indices of its modules.
     """
 
     ranks: int
     chunks_per_rank: int
-    placement: tuple[int, ...]
+    chains: tuple[tuple[int, ...], ...]
     modules: tuple[range, ...]
+
+    @property
+    def placement(self) -> tuple[int, ...]:
+        """Rank of each stage on chain 0, where the user's own modules lie."""
+        return self.chains[0]
 
 
 def make_layout(
@@ -58,10 +63,11 @@ def make_layout(
     else:
         ranks, chunks = _settle(len(modules), schedule, ranks, chunks_per_rank)
         example = example_schedule(schedule, ranks, chunks)
+    placement = example.placement
     return Layout(
         ranks=example.ranks,
         chunks_per_rank=example.chunks_per_rank,
-        placement=tuple(example.placement),
+        chains=(placement.owners, *([placement.mirrored] if example.chains else ())),
         modules=partition_modules(modules, example.num_stages, partition or "even"),
     )
 
@@ -119,7 +125,7 @@ def _settle(
 ) -> tuple[int, int]:
     """Ranks and chunks per rank where one of them, or both, may be left open."""
     if ranks is None:
-        chunks = chunks_per_rank or example_schedule(schedule, 1, None).chunks_per_rank
+        chunks = chunks_per_rank or _own_chunks(schedule)
         ranks, path = num_modules // chunks, "ranks"
         if ranks * chunks != num_modules:
             raise ConfigError(
@@ -139,6 +145,14 @@ def _settle(
                 path="chunks_per_rank",
             )
     return ranks, chunks_per_rank
+
+
+def _own_chunks(schedule: str) -> int:
+    """Stages of each rank that a schedule has by itself."""
+    facts = schedule_facts(schedule)
+    if facts is None:
+        return example_schedule(schedule, 1, None).chunks_per_rank
+    return facts.chunks_per_rank
 
 
 def _require_same(path: str, given: int | None, own: int) -> None:

@@ -46,6 +46,8 @@ class Pipeline:
         num_microbatches: microbatches of every batch; their sizes differ by at most one.
         chunks_per_rank: stages of each rank; None means `len(stages) / ranks`.
         devices: one device for all ranks, one for each, or None to leave modules where they are.
+            A schedule of two chains needs every stage on two ranks; where those have two devices,
+            the second runs a copy that follows the first.
         partition: how modules are grouped when there are more of them than stages: `even` (the
             default), `parameters`, or a list of counts.
         argument_rules: for keyword arguments of `step`: `Split(dim)` or `Replicate()` by name.
@@ -163,7 +165,7 @@ class Pipeline:
             )
         sizes = self._sizes.for_step(batch_size_of(inputs))
         plan = self._plans.training(len(sizes))
-        batch = self._cut(inputs, sizes, arguments)
+        batch = self._cut(inputs, sizes, arguments, plan.schedule.chains)
         record, self.record = self.record, False
         with torch.enable_grad(), self._with_loss(batch, targets, self.steps_done) as weights:
             timeline = self._ranks.run(plan.executor, record=record)
@@ -254,7 +256,13 @@ class Pipeline:
 
     # How a step is put together
 
-    def _cut(self, inputs: Any, sizes: tuple[int, ...], arguments: Mapping[str, Any]) -> Batch:
+    def _cut(
+        self,
+        inputs: Any,
+        sizes: tuple[int, ...],
+        arguments: Mapping[str, Any],
+        chains: tuple[int, ...] = (),
+    ) -> Batch:
         if self._closed:
             raise ConfigError("must be open, but was closed. Make a new one.", path="pipeline")
         unknown = sorted(arguments.keys() - self._ranks.argument_names)
@@ -268,6 +276,7 @@ class Pipeline:
             sizes=sizes,
             inputs=split_batch(inputs, sizes, "inputs"),
             arguments=self._arguments.split(arguments, sizes),
+            chains=chains,
         )
 
     @contextmanager
@@ -275,7 +284,7 @@ class Pipeline:
         """Give ranks and loss what the step needs; leave nothing behind, whatever happens."""
         cut = self._ranks.on_last_device(split_batch(targets, batch.sizes, "targets"))
         weights = self._loss.weights(cut, batch.sizes)
-        self._head.begin_step(cut, weights)
+        self._head.begin_step(self._ranks.on_last_device(cut, batch.chains), weights)
         try:
             with self._ranks.stepping(batch, step, weights.auxiliary):
                 yield weights

@@ -71,9 +71,12 @@ class Plans:
         return self._training[num_microbatches]
 
     def forward(self, num_microbatches: int) -> Plan:
-        """Plan without backward, for any number of microbatches."""
+        """Plan without backward, for any number of microbatches.
+
+        It takes one chain only, where the user's own modules lie: nothing is copied for it.
+        """
         if num_microbatches not in self._forward:
-            schedule = forward_only(self._example, num_microbatches)
+            schedule = forward_only(self._example.placement, num_microbatches)
             self._forward[num_microbatches] = self._plan(schedule, no_backward=True)
         return self._forward[num_microbatches]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
+from ppframe.runtime.assembly import assemble
 from ppframe.runtime.executor import Executor
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import Layout
 from ppframe.runtime.result import ActionTime
-from ppframe.runtime.runner import StageRunner
 from ppframe.runtime.streams import RankStreams
 from ppframe.schedule import LoweredSchedule
 from ppframe.stage import Stage, boundary
@@ -31,11 +32,18 @@ class Batch:
         sizes: samples of each microbatch.
         inputs: inputs of each microbatch.
         arguments: keyword arguments of each microbatch.
+        chains: chain of each microbatch, as its schedule has it; empty where all take chain 0.
     """
 
     sizes: tuple[int, ...]
     inputs: list[Any]
     arguments: list[dict[str, Any]]
+    chains: tuple[int, ...] = ()
+
+    def of_chain(self, chain: int) -> list[int]:
+        """The microbatches that take a chain."""
+        padded = (*self.chains, *(0,) * (len(self.sizes) - len(self.chains)))
+        return [microbatch for microbatch, taken in enumerate(padded) if taken == chain]
 
 
 @final
@@ -65,29 +73,17 @@ class LocalRanks:
         self.streams = RankStreams(devices)
         move = None if len(set(devices)) == 1 and not self.streams.is_cuda else self.streams.move
         self.transport = LocalTransport(move) if transport is None else transport
-        last = len(layout.modules) - 1
-        stages = [
-            Stage(
-                index,
-                [(member, modules[member]) for member in members],
-                device=devices[layout.placement[index]],
-                seed=seed,
-                head=head if index == last else None,
-            )
-            for index, members in enumerate(layout.modules)
-        ]
-        self.runners = [
-            StageRunner(stage, self.transport, is_last=stage.index == last) for stage in stages
-        ]
-        for runner, following in zip(self.runners, self.runners[1:], strict=False):
-            if layout.placement[runner.stage.index] == layout.placement[following.stage.index]:
-                runner.join(following)
+        self._chains, self._replicas = assemble(
+            modules, layout, devices, seed=seed, head=head, transport=self.transport
+        )
+        self._runners = list(chain.from_iterable(self._chains))
+        stages = (runner.stage for runner in self._chains[0])
         self.argument_names = frozenset().union(*(stage.argument_names for stage in stages))
 
     def bind(self, lowered: LoweredSchedule, forward_only: bool) -> Executor:
         """The executor of a schedule on these ranks."""
         wrap = self.streams.wrap if self.streams.is_cuda else None
-        return Executor(lowered, self.runners, forward_only=forward_only, wrap=wrap)
+        return Executor(lowered, self._chains, forward_only=forward_only, wrap=wrap)
 
     @contextmanager
     def stepping(
@@ -101,16 +97,22 @@ class LocalRanks:
         states = [(generator, generator.get_state()) for generator in self._generators()]
         if torch.is_autocast_enabled(self.devices[0].type):
             torch.clear_autocast_cache()
-        for runner in self.runners:
+        if batch.chains:
+            self._replicas.refresh()
+        for runner in self._runners:
             runner.begin_step(self._placed(batch.arguments, runner.stage))
             runner.stage.begin_step(step, auxiliary_weights)
-        first = self.runners[0]
-        first.activations.update(enumerate(self._placed(batch.inputs, first.stage)))
+        for number, (first, *_) in enumerate(self._chains):
+            own = batch.of_chain(number)
+            inputs = self._placed([batch.inputs[microbatch] for microbatch in own], first.stage)
+            first.activations.update(zip(own, inputs, strict=True))
         self.streams.begin_step()
         try:
             yield
             self._require_empty()
             self.streams.end_step()
+            if batch.chains:
+                self._replicas.gather()
         finally:
             self.release()
             for generator, state in states:
@@ -125,33 +127,40 @@ class LocalRanks:
 
     def run_forward(self, executor: Executor, head: LossHead) -> None:
         """Walk a step without backward; each output goes to the loss and is gone."""
-        self.runners[-1].finish_with(_ToLoss(head))
+        for runners in self._chains:
+            runners[-1].finish_with(_ToLoss(head))
         executor.run()
 
     def run_output(self, executor: Executor, sizes: tuple[int, ...]) -> Any:
         """Walk a step without backward and join the outputs."""
         outputs: dict[int, Any] = {}
-        self.runners[-1].finish_with(outputs)
+        for runners in self._chains:
+            runners[-1].finish_with(outputs)
         executor.run()
         return boundary.join([outputs[index] for index in range(len(sizes))], sizes)
 
     def auxiliary_total(self, weights: Sequence[float], like: Tensor) -> Tensor:
         """Weighted sum of the auxiliary losses of all stages; 0-dim, on the device of `like`."""
         total = like.new_zeros((), dtype=torch.float64)
-        for runner in self.runners:
+        for runner in self._runners:
             for microbatch in sorted(runner.auxiliary):
                 for value in runner.auxiliary[microbatch]:
                     total += value.to(total) * weights[microbatch]
         return total.to(like.dtype)
 
-    def on_last_device(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values where the last stage runs."""
-        return self._placed(values, self.runners[-1].stage)
+    def on_last_device(self, values: Sequence[Any], chains: Sequence[int] = ()) -> Sequence[Any]:
+        """The values where the last stage runs, each on its chain; chain 0 where none is given."""
+        placed = list(self._placed(values, self._chains[0][-1].stage))
+        for index, number in enumerate(chains):
+            if number:
+                placed[index] = self._placed([values[index]], self._chains[number][-1].stage)[0]
+        return placed
 
     def release(self) -> None:
         """Drop all that the ranks hold of a step."""
         self.transport.release()
-        for runner in self.runners:
+        self._replicas.release()
+        for runner in self._runners:
             runner.release()
 
     def _placed(self, values: Sequence[Any], stage: Stage) -> Sequence[Any]:
@@ -164,7 +173,7 @@ class LocalRanks:
         ]
 
     def _require_empty(self) -> None:
-        for runner in self.runners:
+        for runner in self._runners:
             for buffer in runner.buffers():
                 buffer.require_empty()
 

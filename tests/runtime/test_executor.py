@@ -9,12 +9,21 @@ from torch import nn
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import make_layout
 from ppframe.runtime.walk import Batch, LocalRanks
-from ppframe.schedule import Exchange, Transfer, build_schedule, lower, verify
+from ppframe.schedule import Exchange, Transfer, build_schedule, lower, nearest_microbatches, verify
 from ppframe.stage import BatchLoss
 from ppframe.transport import LocalTransport, RecordingTransport
 from tests.runtime.plain import assert_same_gradients, gradients_of, plain_step, small_chain
 
-NAMES = ("gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "dora-dfs", "dora")
+NAMES = (
+    "gpipe",
+    "1f1b",
+    "interleaved-1f1b",
+    "looped-bfs",
+    "dora-dfs",
+    "dora",
+    "chimera",
+    "dualpipe",
+)
 
 
 def run(modules, lowered, x, y, num_microbatches):
@@ -32,7 +41,7 @@ def run(modules, lowered, x, y, num_microbatches):
     targets = list(y.split(2))
     weights = loss.weights(targets, sizes)
     head.begin_step(targets, weights)
-    batch = Batch(sizes, list(x.split(2)), [{}] * num_microbatches)
+    batch = Batch(sizes, list(x.split(2)), [{}] * num_microbatches, lowered.chains)
     with ranks.stepping(batch, 0, weights.auxiliary):
         ranks.run(ranks.bind(lowered, False), record=False)
     return transport
@@ -51,20 +60,25 @@ def transfers(lowered):
 @pytest.mark.parametrize("group", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_are_those_of_the_lowered_schedule(name, group):
-    schedule = build_schedule(name, ranks=4, microbatches=6)
+    microbatches = nearest_microbatches(name, 4, 6)
+    schedule = build_schedule(name, 4, microbatches)
     lowered = lower(schedule, group=group)
     verify(lowered)
     modules = small_chain(schedule.num_stages)
-    expected = plain_step(modules, x := torch.randn(12, 3).double(), x.flip(0), nn.MSELoss())
-    transport = run(modules, lowered, x, x.flip(0), 6)
+    x = torch.randn(2 * microbatches, 3).double()
+    expected = plain_step(modules, x, x.flip(0), nn.MSELoss())
+    transport = run(modules, lowered, x, x.flip(0), microbatches)
     assert_same_gradients(gradients_of(modules), expected.gradients)
     planned = Counter(str(action) for action in transfers(lowered))
     sent = Counter(str(message).split(" → ")[0] for message in transport.sent)
     received = Counter(str(message).split(" → ")[1] for message in transport.received)
     assert sent + received == planned
     for message in transport.sent:
-        assert message.sender == schedule.placement[message.sending_stage]
-        assert message.receiver == schedule.placement[message.receiving_stage]
+        ends = message.sending_stage, message.receiving_stage
+        ranks = [schedule.placement[stage] for stage in ends]
+        if schedule.chain(message.microbatch):
+            ranks = [3 - rank for rank in ranks]
+        assert [message.sender, message.receiver] == ranks
     assert transport.num_pending() == 0
 
 
