@@ -114,7 +114,7 @@ def test_schedules_of_as_many_stages_are_compared_with_one_profile(tmp_path: Pat
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["finished"] * 3
-    # Each rank has 2 microbatches of F in 1 + 2 s and of BW, or else of B and W, in 1 + 1 s or more.
+    # Each rank has 2 microbatches of F in 1 + 2 s, and of a backward in 1 + 1 s or more.
     assert all(float(row["makespan"]) >= 2 * 3 + 2 * 2 for row in rows)
     assert len({row["makespan"] for row in rows}) > 1
 

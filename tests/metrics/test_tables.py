@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import math
 
 import pytest
@@ -30,6 +32,39 @@ def test_the_table_shows_what_the_lines_say():
     console.file.close()
     for text in ("predicted bubble 50.0%", "stage 0 (0..1)", "1,200", "9.4 KiB", "240 B"):
         assert text in shown
+
+
+def test_what_is_known_of_time_and_memory_is_shown_too():
+    plan = dataclasses.replace(
+        make_plan(),
+        span_bubble=0.25,
+        makespan=0.0125,
+        time_unit="s",
+        peak_bytes=(3 * 1024.0, 2.0),
+    )
+    head, first, second, _ = tables.plan_lines(plan)
+    assert head.endswith("predicted bubble 50.0%, span bubble 25.0%, step 12.5 ms")
+    assert first.endswith("at most 1 in flight, peak 3.0 KiB")
+    assert second.endswith("at most 1 in flight, peak 2 B")
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(tables.plan_table(plan))
+    shown = console.export_text()
+    assert all(text in shown for text in ("peak memory", "3.0 KiB", "2 B", "step 12.5 ms"))
+
+
+@pytest.mark.parametrize(
+    ("time", "unit", "text"),
+    [
+        (15.0, "forwards", "15 forwards"),
+        (2.5, "", "2.5"),
+        (17.75, "s", "17.75 s"),
+        (0.0213, "s", "21.3 ms"),
+        (0.00002, "s", "20 µs"),
+        (0.0, "s", "0 µs"),
+    ],
+)
+def test_a_time_has_its_unit(time, unit, text):
+    assert tables.time_text(time, unit) == text
 
 
 def test_a_drawing_is_shown_only_whole():

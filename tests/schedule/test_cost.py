@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from ppframe.errors import ConfigError
-from ppframe.simulator import Cost
+from ppframe.schedule.cost import UNIT_COST, Cost
 
 
 def faults_of(*args: object, **kwargs: object) -> dict[str, str]:
@@ -79,3 +81,28 @@ def test_lists_of_different_lengths_are_a_fault() -> None:
 def test_another_number_of_stages_than_the_schedules_is_a_fault() -> None:
     with pytest.raises(ConfigError, match=r"cost.forward: must give one number per stage.*3"):
         Cost((1, 2), 1, 1).of_stages("forward", 3)
+
+
+def test_times_can_have_a_unit_which_is_no_number() -> None:
+    cost = Cost(1, 1, 1, time_unit="s")
+    assert cost.time_unit == "s"
+    assert "time_unit" not in Cost.numbers()
+    assert (Cost.numbers()[0], len(Cost.numbers())) == ("forward", 8)
+
+
+@pytest.mark.parametrize(
+    ("cost", "has_bytes"),
+    [
+        (Cost(1, 1, 1), False),
+        (Cost(1, 1, 1, activation_bytes=(0, 0), weight_share=0.5), False),
+        (Cost(1, 1, 1, activation_bytes=(0, 3)), True),
+        (Cost(1, 1, 1, weight_bytes=2), True),
+    ],
+)
+def test_a_cost_knows_whether_it_says_anything_of_bytes(cost: Cost, has_bytes: bool) -> None:
+    assert cost.has_bytes is has_bytes
+
+
+def test_the_unit_cost_is_one_forward_for_each_part() -> None:
+    assert replace(UNIT_COST, time_unit="") == Cost(1, 1, 1)
+    assert UNIT_COST.time_unit == "forwards"
