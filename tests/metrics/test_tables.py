@@ -60,7 +60,7 @@ def test_what_is_known_of_time_and_memory_is_shown_too():
         (17.75, "s", "17.75 s"),
         (0.0213, "s", "21.3 ms"),
         (0.00002, "s", "20 µs"),
-        (0.0, "s", "0 µs"),
+        (0.0, "s", "0 s"),
     ],
 )
 def test_a_time_has_its_unit(time, unit, text):
