@@ -25,6 +25,7 @@ from ppframe.engine import Engine, Ranks
 from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
 from ppframe.training.checkpoint import load_model
+from ppframe.training.drawings import PlannedStep, draw_plan, trace_plan
 from ppframe.training.plan import plan_of, predict
 from ppframe.training.profile import (
     ProfileSettings,
@@ -35,6 +36,7 @@ from ppframe.training.profile import (
 from ppframe.training.recorder import RunRecorder
 from ppframe.training.run import EvaluationSettings, TrainOptions, evaluate_model, train
 from ppframe.training.sample import SampleSettings
+from ppframe.training.volume import volume_of
 
 Figures = Mapping[str, Any]
 
@@ -130,18 +132,20 @@ def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) 
         plan = replace(plan, devices=tuple(str(device) for device in ranks.devices))
         report = predict(pipeline, num_microbatches, cost)
         schedule, lowered = pipeline.schedule(num_microbatches), pipeline.lowered(num_microbatches)
+        counts = [len(stage.module_names) for stage in pipeline.stages]
+    batch = next(iter(parts.dataset.validation_batches(config.pipeline.microbatch_size, 1)), None)
+    volume = volume_of(lowered, parts.modules, counts, None if batch is None else batch.inputs)
     run_dir = config.launch.run_dir
     schedule.to_csv(run_dir / "schedule.csv")
     lowered.to_csv(run_dir / "lowered.csv")
+    planned = PlannedStep(schedule, report, cost)
+    draw_plan(run_dir, planned)
+    trace_plan(run_dir, planned)
     recorder.start(plan, lambda: {"bubble_fraction_predicted": report.bubble_fraction})
-    figures = PlanFigures(plan, report, schedule, lowered, cost=cost_text(config))
+    figures = PlanFigures(plan, planned, lowered, volume, cost=cost_text(config), run_dir=run_dir)
     warn_of_other_machine(config, ranks.devices)
     print_plan(figures)
-    return {
-        "makespan": report.makespan,
-        "peak_in_flight": max(report.peak_in_flight),
-        **({"peak_bytes": max(plan.peak_bytes)} if plan.peak_bytes else {}),
-    }
+    return figures.kept()
 
 
 def _check(config: RunConfig, parts: Parts, _recorder: RunRecorder, ranks: Ranks) -> Figures:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import final
+from pathlib import Path
+from typing import Any, final
 
 from rich.console import Console
 from rich.table import Table
@@ -12,8 +13,11 @@ from rich.text import Text
 
 from ppframe.metrics import Plan
 from ppframe.metrics.tables import bytes_text, data_line, plan_lines, plan_table, time_text
-from ppframe.schedule import LoweredSchedule, Schedule
-from ppframe.simulator import SimulationReport, draw_terminal
+from ppframe.schedule import LoweredSchedule
+from ppframe.simulator import draw_terminal
+from ppframe.simulator.figures import critical_path_text
+from ppframe.training.drawings import PlannedStep
+from ppframe.training.volume import Volume
 
 _WIDTH_ELSEWHERE = 160
 _NO_BYTES = "not known: needs bytes, as cost=profiled has them"
@@ -26,17 +30,37 @@ class PlanFigures:
 
     Args:
         plan: ranks, stages and their parameters.
-        report: the simulated step.
-        schedule: what is computed when.
+        planned: the simulated step, and what is computed when.
         lowered: the same with transfers; both are verified.
+        volume: what goes from rank to rank.
         cost: what was predicted with, in words.
+        run_dir: where the drawings are.
     """
 
     plan: Plan
-    report: SimulationReport
-    schedule: Schedule
+    planned: PlannedStep
     lowered: LoweredSchedule
+    volume: Volume
     cost: str
+    run_dir: Path
+
+    def kept(self) -> dict[str, Any]:
+        """What `summary.json` and the table of a sweep keep of it.
+
+        `peak_activation` is the highest of all ranks, in activations of a microbatch on all the
+        chunks of a rank, so that schedules with other numbers of chunks can be compared.
+        """
+        report, chunks = self.planned.report, self.planned.schedule.chunks_per_rank
+        return {
+            "chunks_per_rank": chunks,
+            "span_bubble": report.span_bubble,
+            "makespan": report.makespan,
+            "peak_in_flight": max(report.peak_in_flight),
+            "peak_activation": max(report.peak_activation) / chunks,
+            **({"peak_bytes": max(self.plan.peak_bytes)} if self.plan.peak_bytes else {}),
+            "messages": self.volume.messages,
+            "message_bytes": self.volume.num_bytes,
+        }
 
 
 def print_plan(figures: PlanFigures) -> None:
@@ -51,7 +75,7 @@ def print_plan(figures: PlanFigures) -> None:
         for line in plan_lines(plan):
             console.print(Text(line))
     drawing = draw_terminal(
-        figures.report.timeline, width=max(30, console.width), markup=is_terminal
+        figures.planned.report.timeline, width=max(30, console.width), markup=is_terminal
     )
     console.print(drawing, markup=is_terminal, highlight=False)
     console.print(_figures_table(figures) if is_terminal else Text("\n".join(_lines(figures))))
@@ -70,9 +94,9 @@ def _lines(figures: PlanFigures) -> list[str]:
 
 def _rows(figures: PlanFigures) -> list[tuple[str, str]]:
     """Name and value of each figure."""
-    report, unit = figures.report, figures.plan.time_unit
+    report, unit = figures.planned.report, figures.plan.time_unit
     peaks = map(bytes_text, figures.plan.peak_bytes)
-    computed = sum(len(row) for row in figures.schedule.actions)
+    computed = sum(len(row) for row in figures.planned.schedule.actions)
     lowered = sum(len(row) for row in figures.lowered.actions)
     return [
         ("verified", f"{computed} actions, {lowered} with transfers; no deadlock"),
@@ -84,4 +108,14 @@ def _rows(figures: PlanFigures) -> list[tuple[str, str]]:
         ("peak in flight by rank", " ".join(map(str, report.peak_in_flight))),
         ("peak activation by rank", " ".join(f"{peak:g}" for peak in report.peak_activation)),
         ("peak memory by rank", ", ".join(peaks) or _NO_BYTES),
+        ("transfers", _volume_text(figures.volume)),
+        ("critical path", critical_path_text(report, unit)),
+        ("drawn in", f"{figures.run_dir}: schedule.svg, schedule.html; timeline.json for Perfetto"),
     ]
+
+
+def _volume_text(volume: Volume) -> str:
+    messages = f"{volume.messages} messages"
+    if volume.num_bytes is None:
+        return f"{messages}, of a size that only a run can tell"
+    return f"{messages}, {bytes_text(volume.num_bytes)}"

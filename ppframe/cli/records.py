@@ -19,8 +19,14 @@ _FIGURES = (
     "best_val_loss",
     "bubble_fraction_predicted",
     "bubble_fraction_measured",
+    "chunks_per_rank",
+    "span_bubble",
     "makespan",
     "peak_in_flight",
+    "peak_activation",
+    "peak_bytes",
+    "messages",
+    "message_bytes",
     "wall_s",
 )
 Row = Mapping[str, Any]
@@ -59,6 +65,23 @@ def sweep_rows(sweep_dir: Path) -> list[Row]:
         }
         for record in records
     ]
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """Plans with the least bubble first, of equal ones that with the least memory; else as given.
+
+    Jobs that failed come last.
+    """
+    finished = [row for row in rows if row["status"] == "finished"]
+    if not finished or any(row["makespan"] is None for row in finished):
+        return list(rows)
+    failed = [row for row in rows if row["status"] != "finished"]
+    return [*sorted(finished, key=_badness), *failed]
+
+
+def _badness(row: Row) -> tuple[float, ...]:
+    memory = row["peak_activation"] if row["peak_bytes"] is None else row["peak_bytes"]
+    return (round(row["bubble_fraction_predicted"] or 0.0, 9), memory or 0.0, row["job"])
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:

@@ -6,13 +6,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, final
 
 from hydra.experimental.callback import Callback
 from rich.console import Console
 from rich.table import Table
 
-from ppframe.cli.records import RECORDS, Row, sweep_rows, write_csv
+from ppframe.cli.records import RECORDS, Row, ranked, sweep_rows, write_csv
+from ppframe.simulator.texts import bytes_text
 
 TABLE = "sweep.csv"
 _WIDTH_ELSEWHERE = 160
@@ -29,7 +30,7 @@ class SweepTable(Callback):
     def on_multirun_end(self, config: Any, **_: Any) -> None:
         """Draw the table, write the file, exit."""
         sweep_dir = Path(config.hydra.sweep.dir)
-        rows = sweep_rows(sweep_dir)
+        rows = ranked(sweep_rows(sweep_dir))
         if not rows:
             return
         write_csv(rows, sweep_dir / TABLE)
@@ -49,14 +50,20 @@ def sweep_table(rows: Sequence[Row], *, title: str) -> Table:
         if column not in ("run_dir", "error") and any(row[column] not in (None, "") for row in rows)
     ]
     for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
+        is_number = all(isinstance(row[column], int | float | None) for row in rows)
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(column.replace("_", " "), overflow="fold", justify=justify)
     for row in rows:
         style = None if row["status"] == "finished" else "red"
-        table.add_row(*(_cell(row[column]) for column in columns), style=style)
+        table.add_row(*(_cell(column, row[column]) for column in columns), style=style)
     return table
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if column.endswith("_bytes"):
+        return bytes_text(value)
     if isinstance(value, float):
-        return f"{value:.4f}"
-    return "" if value is None else str(value)
+        return f"{value:.0f}" if value.is_integer() else f"{value:.4f}"
+    return str(value)

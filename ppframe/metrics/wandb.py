@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from urllib.parse import urlsplit
 
 from ppframe.errors import ConfigError
-from ppframe.metrics.base import RunInfo, Sink
+from ppframe.metrics.base import Plan, RunInfo, Sink
 from ppframe.metrics.plain import jsonable
 from ppframe.registry import register
-from ppframe.simulator import draw_terminal
+from ppframe.simulator import DrawingOptions, draw_html
 
 if TYPE_CHECKING:
     from wandb import Run
 
 _log = logging.getLogger(__name__)
 
-_DRAWING_COLUMNS = 2000
+_DRAWN_ACTIONS = 5000
 _MAX_TAG_LETTERS = 64
 
 Mode = Literal["online", "offline", "disabled", "shared"]
@@ -122,7 +122,7 @@ class WandbSink(Sink):
         self._run.define_metric("*", step_metric="step")
         if run.plan is not None:
             self._run.summary["bubble_fraction_predicted"] = run.plan.bubble_fraction
-            self.text("schedule", draw_terminal(run.plan.timeline, width=_DRAWING_COLUMNS))
+            self._page("schedule", _drawing(run.plan))
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Log under our own step; wandb's own counts rows."""
@@ -131,10 +131,12 @@ class WandbSink(Sink):
 
     def text(self, name: str, text: str) -> None:
         """Log the text as an HTML page of fixed-width letters."""
+        self._page(name, f"<pre>{html.escape(text)}</pre>")
+
+    def _page(self, name: str, page: str) -> None:
         if self._run is not None:
             import wandb as client
 
-            page = f"<pre>{html.escape(text)}</pre>"
             self._run.log({name: client.Html(page, inject=False)})
 
     def finish(self, summary: Mapping[str, Any], exit_code: int) -> None:
@@ -182,6 +184,12 @@ class WandbSink(Sink):
             reinit="finish_previous",
             settings=settings,
         )
+
+
+def _drawing(plan: Plan) -> str:
+    """The schedule as a page to zoom and click in."""
+    options = DrawingOptions(max_actions=_DRAWN_ACTIONS)
+    return draw_html(plan.timeline, title=plan.schedule, unit=plan.time_unit, options=options)
 
 
 @final

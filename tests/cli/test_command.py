@@ -85,6 +85,13 @@ def test_a_plan_is_drawn_and_no_step_is_run(tmp_path: Path) -> None:
     assert "peak in flight by rank: 2 1" in ended.out
     (run_dir,) = run_dirs(tmp_path)
     assert len((run_dir / "schedule.csv").read_text().splitlines()) == 2
+    # 4 microbatches of 4 samples go over the one boundary both ways
+    assert "transfers: 8 messages, " in ended.out
+    assert "critical path: " in ended.out
+    assert "makespan 15 forwards" in (run_dir / "schedule.svg").read_text()
+    assert "1f1b" in (run_dir / "schedule.html").read_text()
+    trace = json.loads((run_dir / "timeline.json").read_text())["traceEvents"]
+    assert sum(event["ph"] == "X" for event in trace) == 2 * 2 * 4
     assert not (run_dir / "checkpoints").exists()
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
-from ppframe.cli.records import sweep_rows, write_record
+from ppframe.cli.records import Row, ranked, sweep_rows, write_record
+from ppframe.cli.sweep import sweep_table
 from tests.launching import TINY_MLP, Ended, launch
 
 LEAKY = """
@@ -118,6 +121,46 @@ def test_plans_are_compared(tmp_path: Path) -> None:
     assert float(rows["gpipe"]["makespan"]) == 15
     assert float(rows["dora-dfs"]["makespan"]) == 27
     assert float(rows["gpipe"]["peak_in_flight"]) == 4
+    # 3 of 27 units are idle, 3 of 15: the better one comes first
+    assert [row["schedule"] for row in rows_of(tmp_path)] == ["dora-dfs", "gpipe"]
+    assert float(rows["dora-dfs"]["bubble_fraction_predicted"]) == pytest.approx(3 / 27)
+    # both ways over each boundary between the ranks, of which there are V P - 1
+    assert [row["messages"] for row in rows_of(tmp_path)] == [str(2 * 4 * 3), str(2 * 4 * 1)]
+    assert ended.out.index("│ dora-dfs") < ended.out.index("│ gpipe")
+
+
+def plan_row(job: int, bubble: float | None, memory: float | None, status: str) -> Row:
+    return {
+        "job": job,
+        "status": status,
+        "bubble_fraction_predicted": bubble,
+        "makespan": bubble,
+        "peak_activation": memory,
+        "peak_bytes": None,
+    }
+
+
+def test_plans_with_little_bubble_and_little_memory_come_first() -> None:
+    rows = [
+        plan_row(0, None, None, "failed"),
+        plan_row(1, 0.25, 2.0, "finished"),
+        plan_row(2, 0.125, 8.0, "finished"),
+        plan_row(3, 0.125, 4.0, "finished"),
+    ]
+    assert [row["job"] for row in ranked(rows)] == [3, 2, 1, 0]
+
+
+def test_trainings_stay_in_their_order() -> None:
+    rows = [plan_row(job, None, None, "finished") for job in (0, 1)]
+    assert [row["job"] for row in ranked(rows[::-1])] == [1, 0]
+
+
+def test_sizes_in_the_table_have_units() -> None:
+    rows = [{"job": 0, "status": "finished", "message_bytes": 2048, "makespan": 15.0}]
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(sweep_table(rows, title="plans"))
+    assert "2.0 KiB" in console.export_text(clear=False)
+    assert "15 │" in console.export_text()
 
 
 def test_records_become_rows_in_the_order_of_jobs(tmp_path: Path) -> None:

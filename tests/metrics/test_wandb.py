@@ -106,7 +106,7 @@ def test_an_offline_run_holds_all_that_was_logged(no_key, tmp_path, caplog):
     assert summary["summary"]["bubble_fraction_measured"] == 0.4
     assert summary["run_id"] == (tmp_path / "wandb" / "run_id").read_text().strip()
     pages = [page.read_text() for page in tmp_path.glob("wandb/offline-run-*/files/**/*.html")]
-    assert any("rank 1" in page for page in pages)
+    assert any("rank 1" in page and 'data-action="1BW0"' in page for page in pages)
     assert any("&lt;b&gt;letters" in page for page in pages)
 
 
