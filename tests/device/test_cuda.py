@@ -7,6 +7,9 @@ import torch
 from torch import nn
 
 from ppframe import Pipeline
+from ppframe.data import Batch
+from ppframe.training.optim import adamw
+from ppframe.training.profile import ProfileSettings, profile_stages
 from tests.runtime.plain import assert_same_gradients, gradients_of
 
 pytestmark = [
@@ -123,3 +126,24 @@ def test_a_recorded_step_is_timed_on_the_device():
     forwards = [entry for entry in timeline if str(entry.action) in ("0F0", "1F0")]
     assert len(forwards) == 2
     assert all(entry.end_s - entry.start_s > 1e-4 for entry in forwards)
+
+
+def test_a_profile_is_timed_and_counted_on_the_device():
+    modules = [nn.Sequential(Sleeps(2_000_000), module) for module in chain(3)]
+    batch, loss = Batch(torch.randn(6, 64).double(), torch.randn(6, 64).double()), nn.MSELoss()
+    settings = ProfileSettings(microbatch_size=2, warm_up=1, repeats=3)
+    with Pipeline(
+        modules, loss=loss, devices=devices(3), schedule="1f1b", ranks=3, microbatch_size=2
+    ) as pipe:
+        _, middle, _ = profile_stages(
+            pipe, modules, batch, loss=loss, make_optimizer=adamw(lr=0.1), settings=settings
+        )
+    assert middle.times.forward_s > 1e-4
+    assert middle.times.transfer_s > 0
+    # Two rows of 64 doubles each: what arrived, its product with 1.0, and the result of Tanh. The
+    # first is no operand of W; its leaf is kept for the gradient. The allocator counts by 512.
+    assert middle.held.activation_bytes == 3 * 1024
+    assert middle.held.allocated_bytes == 3 * 1024
+    assert middle.held.allocated_peak_bytes >= 3 * 1024
+    # W needs the product with 1.0, and the gradient behind Tanh.
+    assert middle.held.weight_share == pytest.approx(2 / 3)
