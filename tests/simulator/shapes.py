@@ -21,7 +21,10 @@ from ppframe.schedule.generators.facts import Shape
 from ppframe.simulator import Cost
 
 F, B, W, BW = ActionKind.F, ActionKind.B, ActionKind.W, ActionKind.BW
-NAMES = ("gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "dora-dfs", "dora")
+NAMES = (
+    "gpipe", "1f1b", "interleaved-1f1b", "looped-bfs", "dora-dfs", "dora", "zb-h2",
+    "interleaved-zb", "zbv",
+)  # fmt: skip
 
 # Quarters: sums of them are exact, so that equal times are equal numbers.
 QUARTERS = st.integers(0, 12).map(lambda n: n / 4)

@@ -107,11 +107,14 @@ def test_zb_h1_pays_for_no_weight_gradient_in_its_bubble(
     assert report.peak_activation == tuple(p - r + 0.25 * r for r in range(p))
 
 
-@given(RANKS, st.integers(0, 4), DURATIONS)
-def test_zb_h1_pays_four_times_for_each_hop(p: int, more: int, t: float) -> None:
-    m, c = 2 * p + more, t / 16
-    report = run("zb-h1", p, m, Cost(t, t, t, transfer=c))
-    assert report.makespan == 3 * m * t + (p - 1) * t + 4 * (p - 1) * c
+@given(RANKS, st.integers(0, 4), DURATIONS, DURATIONS, DURATIONS)
+def test_zb_h1_pays_four_times_for_each_hop(
+    p: int, more: int, f: float, b: float, w: float
+) -> None:
+    assume(w <= min(f, b))
+    m, c = 2 * p + more, 1 / 64
+    report = run("zb-h1", p, m, Cost(f, b, w, transfer=c))
+    assert report.makespan == m * (f + b + w) + (p - 1) * (f + b - w + 4 * c)
 
 
 @pytest.mark.parametrize("name", ["zb-h1", "interleaved-zb"])

@@ -62,8 +62,8 @@ def gis(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
 
     Facts:
         makespan 3 M V + 2 (P - 1) in unit costs for M ≥ P, and what small groups wait to come round
-        for fewer; at most min(M V, (V - 1) g + P - r) in flight on rank r, with groups of g. The
-        bubble is (P - 1) (F + B).
+        for fewer; at most min(M V, (V - 1) g + P - r) in flight on rank r, with groups of g. Where
+        W takes no longer than F and B, the bubble is (P - 1) (F + B).
 
     Reference:
         Wan et al., PipeOffload: Improving Scalability of Pipeline Parallelism with Memory

@@ -73,9 +73,8 @@ def zb_h1(ranks: int, microbatches: int, chunks_per_rank: int = 1) -> Schedule:
 
     Facts:
         makespan 3 M + P - 1 in unit costs, and P - M more where M < P; min(M, P) in flight on every
-        rank, of which rank r keeps r for the weights only. With F, B and W as long as any and
-        W no longer than the others, the bubble is (P - 1) (F + B - W), and 4 (P - 1) c with hops
-        of c.
+        rank, of which rank r keeps r for the weights only. Where W takes no longer than F and B,
+        the bubble is (P - 1) (F + B - W); short hops of c add 4 (P - 1) c.
 
     Reference:
         Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241, section 2.1, for

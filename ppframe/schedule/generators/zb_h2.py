@@ -37,9 +37,10 @@ def zb_h2(ranks: int, microbatches: int, chunks_per_rank: int = 1) -> Schedule:
 
     Facts:
         makespan 3 M + P - 1 in unit costs, and (2 P - 1 - M) div 2 more where M < 2 P - 1; at most
-        min(M, 2 P - 1) in flight on every rank, of which rank r keeps 2 r for the weights only. The
-        longest span of a rank has a bubble of (P - 1) (F + B - 2 W + 2 c) with hops of c, the
-        makespan one of (P - 1) (F + c) where that is more, for the last rank starts later.
+        min(M, 2 P - 1) in flight on every rank, of which rank r keeps 2 r for the weights only.
+        Where W takes no longer than F and B, the longest span of a rank has a bubble of
+        (P - 1) (F + B - 2 W + 2 c) with short hops of c, and the makespan one of (P - 1) (F + c)
+        where that is more, for the last rank starts later.
 
     Reference:
         Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241, section 2.2, for
