@@ -6,7 +6,7 @@ P ranks, V chunks of a rank, M microbatches; F, B, W durations per rank and micr
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ppframe.schedule import Compute, Overlap, Placement, build_schedule, forward_only
@@ -16,6 +16,8 @@ from tests.simulator.shapes import BW, DURATIONS, B, F, W
 RANKS = st.integers(2, 6)
 ROUNDS = st.integers(1, 4)
 CHUNKS = st.integers(1, 4)
+
+few = settings(max_examples=30)  # each simulates a schedule of hundreds of actions
 
 
 def run(name: str, ranks: int, microbatches: int, cost: Cost, chunks: int = 1) -> SimulationReport:
@@ -137,6 +139,7 @@ def test_zb_h2_leaves_no_idle_time_between_a_ranks_ends(p: int, more: int, t: fl
     assert report.peak_activation == tuple(2 * (p - r) - 1 + 2 * r * 0.25 for r in range(p))
 
 
+@few
 @given(RANKS, st.integers(0, 4), DURATIONS, DURATIONS, DURATIONS, st.integers(0, 1))
 def test_zb_h2_pays_twice_for_each_hop_by_its_longest_span(
     p: int, more: int, f: float, b: float, w: float, hop: int
@@ -155,6 +158,7 @@ def spans(report: SimulationReport, ranks: int) -> list[float]:
     return [max(e.end for e in row) - min(e.start for e in row) for row in entries]
 
 
+@few
 @given(RANKS, ROUNDS, CHUNKS, DURATIONS, st.integers(0, 4))
 def test_interleaved_zb_has_the_bubble_of_zb_h1_whatever_v(
     p: int, rounds: int, v: int, t: float, quarters: int
@@ -167,6 +171,7 @@ def test_interleaved_zb_has_the_bubble_of_zb_h1_whatever_v(
         assert report.peak_activation == wanted
 
 
+@few
 @given(RANKS, ROUNDS, CHUNKS, DURATIONS, DURATIONS, DURATIONS)
 def test_gis_interleaves_in_the_memory_of_1f1b(
     p: int, rounds: int, v: int, f: float, b: float, w: float
@@ -179,6 +184,7 @@ def test_gis_interleaves_in_the_memory_of_1f1b(
     assert report.peak_in_flight[0] == v * p
 
 
+@few
 @given(st.integers(1, 4), ROUNDS, st.integers(2, 4), DURATIONS, DURATIONS, DURATIONS)
 def test_gis_h_halves_the_memory(
     half: int, rounds: int, v: int, f: float, b: float, w: float
@@ -196,6 +202,7 @@ def test_gis_h_halves_the_memory(
         assert report.peak_in_flight[0] * 2 * v == (v + 1) * v * p
 
 
+@few
 @given(RANKS, st.integers(0, 6), DURATIONS)
 def test_zbv_is_never_idle_between_a_ranks_ends(p: int, more: int, t: float) -> None:
     """In the memory of 1F1B, the same on all ranks: P microbatches, each on half of it twice."""
@@ -204,6 +211,7 @@ def test_zbv_is_never_idle_between_a_ranks_ends(p: int, more: int, t: float) -> 
     assert report.peak_activation == (2 * p,) * p
 
 
+@few
 @given(RANKS, st.integers(0, 6), st.integers(8, 12))
 def test_dualpipe_v_has_the_bubble_of_its_table(p: int, more: int, quarters: int) -> None:
     """(P - 1) (FB + BW - 3 W) on the rank that idles most, and 2 P + 1 chunks on every one."""
@@ -219,6 +227,7 @@ def test_dualpipe_v_has_the_bubble_of_its_table(p: int, more: int, quarters: int
     assert report.peak_in_flight == (2 * p + 1,) * p
 
 
+@few
 @given(RANKS, st.integers(0, 6), DURATIONS)
 def test_stp_pays_for_no_weight_gradient_in_its_bubble(p: int, more: int, t: float) -> None:
     """(P - 1) (F + B - W); 3 P chunks and one, for a pair's forward starts before its backward."""
@@ -227,6 +236,7 @@ def test_stp_pays_for_no_weight_gradient_in_its_bubble(p: int, more: int, t: flo
     assert max(report.peak_activation) == 3 * p + 1
 
 
+@few
 @given(RANKS, ROUNDS, st.integers(1, 3), DURATIONS)
 def test_hanayo_fills_and_drains_once_where_a_backward_takes_as_long_as_a_forward(
     p: int, rounds: int, waves: int, t: float
