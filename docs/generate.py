@@ -7,13 +7,15 @@ written by hand and kept. A test fails when a page is no longer what would be wr
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 import textwrap
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import yaml
 
@@ -27,14 +29,25 @@ from ppframe.config.schema import (
     RunConfig,
 )
 from ppframe.registry import builder, names
-from ppframe.schedule import Shape, build_schedule, schedule_facts
-from ppframe.simulator import draw_terminal, simulate
+from ppframe.schedule import (
+    Schedule,
+    Shape,
+    Transfer,
+    build_schedule,
+    lower,
+    nearest_microbatches,
+    schedule_facts,
+)
+from ppframe.schedule.action import parts as parts_of
+from ppframe.schedule.cost import UNIT_COST
+from ppframe.schedule.generators.facts import ScheduleFacts
+from ppframe.simulator import SimulationReport, draw_svg, simulate
 
 DOCS = Path(__file__).resolve().parent
 CONF = DOCS.parent / "conf"
+DRAWINGS = DOCS / "schedules"
 
 RANKS, MICROBATCHES = 4, 8
-WIDTH = 120
 KINDS = ("data", "loss", "optimizer", "lr_schedule", "schedule", "cost", "engine", "logger")
 GIVEN = ("ranks", "microbatches", "chunks_per_rank", "cost")  # by the run, not among the options
 SECTIONS = {
@@ -50,42 +63,142 @@ def own(kind: str) -> list[str]:
     return [name for name in names(kind) if builder(kind, name).__module__.startswith("ppframe.")]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A schedule of the gallery.
+
+    Args:
+        name: how configs call it.
+        facts: what its generator declares.
+        schedule: an example of it.
+        report: its simulation with unit costs.
+    """
+
+    name: str
+    facts: ScheduleFacts
+    schedule: Schedule
+    report: SimulationReport
+
+    @property
+    def memory(self) -> float:
+        """Most activations of a rank, each of a microbatch on all the chunks of the rank."""
+        return max(self.report.peak_activation) / self.schedule.chunks_per_rank
+
+
+@functools.cache
+def shown_schedules() -> tuple[Shown, ...]:
+    """Every schedule that declares facts, at the gallery's size or the nearest that it takes."""
+    found = []
+    for name in own("schedule"):
+        facts = schedule_facts(name)
+        if facts is not None:
+            microbatches = nearest_microbatches(name, RANKS, MICROBATCHES)
+            schedule = build_schedule(name, RANKS, microbatches)
+            found.append(Shown(name, facts, schedule, simulate(schedule)))
+    return tuple(found)
+
+
+def drawings() -> dict[str, str]:
+    """The drawing of each schedule, by the name of its file in docs/schedules."""
+    return {
+        f"{one.name}.svg": draw_svg(one.report, title=one.name, unit=UNIT_COST.time_unit)
+        for one in shown_schedules()
+    }
+
+
+def comparison() -> str:
+    """All schedules in one table: those with the least bubble first, then the least memory."""
+    head = (
+        "schedule", "V", "placement", "makespan", "bubble fraction", "span bubble",
+        "in flight at most", "memory at most, M_B", "messages",
+    )  # fmt: skip
+    ranked = sorted(shown_schedules(), key=lambda o: (round(o.report.bubble_fraction, 9), o.memory))
+    return "\n".join(table(head, map(_compared, ranked)))
+
+
+def _compared(one: Shown) -> tuple[str, ...]:
+    report, microbatches = one.report, one.schedule.num_microbatches
+    sends = (p for row in lower(one.schedule).actions for action in row for p in parts_of(action))
+    other = "" if microbatches == MICROBATCHES else f", M = {microbatches}"
+    return (
+        f"[{one.name}](#{one.name}){other}",
+        str(one.schedule.chunks_per_rank),
+        one.facts.placement,
+        f"{report.makespan:g}",
+        f"{report.bubble_fraction:.3f}",
+        f"{report.span_bubble:.3f}",
+        str(max(report.peak_in_flight)),
+        f"{one.memory:g}",
+        str(sum(isinstance(part, Transfer) and part.is_send for part in sends)),
+    )
+
+
 def gallery() -> str:
-    """Every schedule that declares facts: its drawing and what holds for it."""
-    return "\n\n".join(_schedule(name) for name in own("schedule") if schedule_facts(name))
+    """Each schedule: its drawing and what holds for it."""
+    return "\n\n".join(map(_schedule, shown_schedules()))
 
 
-def _schedule(name: str) -> str:
-    facts = schedule_facts(name)
-    assert facts is not None
-    chunks = facts.chunks_per_rank
-    schedule = build_schedule(name, RANKS, MICROBATCHES)
-    report = simulate(schedule)
-    shape = Shape(RANKS, chunks, MICROBATCHES)
+def _schedule(one: Shown) -> str:
+    facts, report, schedule = one.facts, one.report, one.schedule
+    chunks, microbatches = schedule.chunks_per_rank, schedule.num_microbatches
+    shape = Shape(RANKS, chunks, microbatches)
     declared = facts.makespan(shape), facts.peak_in_flight(shape)
-    least, last = facts.min_chunks, facts.max_chunks
-    most = " and more" if last is None else "" if last == least else f" to {last}"
+    places = (f"{stage}→{rank}" for stage, rank in enumerate(schedule.placement))
+    taken = taken_text(lambda m: facts.takes_microbatches(shape._replace(microbatches=m)))
     rows = {
-        "placement": facts.placement,
-        "chunks per rank": f"{chunks} by itself; takes {least}{most}",
-        "makespan": f"{report.makespan:g}" + ("" if declared[0] else ", no closed form"),
-        "bubble fraction": f"{report.bubble_fraction:.3f}",
-        "peak in flight, by rank": " ".join(map(str, report.peak_in_flight)),
+        "placement": f"{facts.placement}: stage→rank {', '.join(places)}",
+        "ranks (P)": taken_text(facts.takes_ranks),
+        "chunks per rank (V)": f"{chunks} by itself; takes {_chunks_text(facts)}",
+        "microbatches (M)": taken + ("" if taken == "any" else f", at P = {RANKS}"),
+        "makespan": f"{report.makespan:g}, {_declared(declared[0])}",
+        "bubble fraction, span bubble": f"{report.bubble_fraction:.3f}, {report.span_bubble:.3f}",
+        "peak in flight, by rank": f"{_spaced(report.peak_in_flight)}, {_declared(declared[1])}",
+        "peak activation, by rank": _spaced(report.peak_activation),
         "defined by": facts.reference,
     }
     return "\n".join(
         [
-            f"## {name}",
+            f"## {one.name}",
             "",
             f"{facts.summary[0].upper()}{facts.summary[1:]}.",
             "",
-            "```text",
-            draw_terminal(report.timeline, width=WIDTH),
-            "```",
+            f"![{one.name} on {RANKS} ranks, {microbatches} microbatches]"
+            f"({DRAWINGS.name}/{one.name}.svg)",
             "",
             *table(("fact", "value"), rows.items()),
         ]
     )
+
+
+def taken_text(takes: Callable[[int], bool]) -> str:
+    """Which whole numbers from 1 are taken, in words."""
+    tried = range(1, 65)
+    taken = [value for value in tried if takes(value)]
+    if not taken:
+        return "none"
+    if taken == list(range(taken[0], 65)):
+        return "any" if taken[0] == 1 else f"{taken[0]} and more"
+    step = taken[0]
+    if taken == list(range(step, 65, step)):
+        return "even" if step == 2 else f"multiples of {step}"
+    return ", ".join(map(str, taken[:6])) + ("" if len(taken) <= 6 else ", …")
+
+
+def _chunks_text(facts: ScheduleFacts) -> str:
+    least, last = facts.min_chunks, facts.max_chunks
+    limits = (
+        str(least) if last == least else f"{least} and more" if not last else f"{least} to {last}"
+    )
+    return limits + (f", multiples of {facts.chunks_step}" if facts.chunks_step > 1 else "")
+
+
+def _declared(value: object) -> str:
+    return "no closed form" if value is None else "as declared"
+
+
+def _spaced(values: Iterable[float]) -> str:
+    return " ".join(f"{value:g}" for value in values)
 
 
 def keys() -> str:
@@ -195,7 +308,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 PAGES = {
-    "schedules.md": {"gallery": gallery},
+    "schedules.md": {"comparison": comparison, "gallery": gallery},
     "config.md": {"keys": keys, "checkpoint": checkpoint, "parts": parts},
 }
 
@@ -210,6 +323,18 @@ def written(page: str) -> str:
     return text
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write pages and drawings, and remove the drawings of schedules that are no more."""
     for page in PAGES:
         (DOCS / page).write_text(written(page), encoding="utf-8")
+    DRAWINGS.mkdir(exist_ok=True)
+    made = drawings()
+    for file in DRAWINGS.glob("*.svg"):
+        if file.name not in made:
+            file.unlink()
+    for name, drawing in made.items():
+        (DRAWINGS / name).write_text(drawing, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

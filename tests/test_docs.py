@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,6 +19,7 @@ from ppframe.simulator import draw_terminal, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 SKIPPED = {".git", ".venv", "multirun", "wandb"}
+GALLERY = ROOT / "docs" / "schedules"
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
 
@@ -114,6 +115,29 @@ def test_the_drawing_in_the_readme_is_the_simulators() -> None:
 def test_generated_pages_are_up_to_date(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert text == GENERATE["written"](page), "run `make docs`"
+
+
+def test_drawings_are_up_to_date_and_none_is_left_over() -> None:
+    files = {path.name: path.read_text(encoding="utf-8") for path in GALLERY.glob("*.svg")}
+    drawings = GENERATE["drawings"]()
+    assert sorted(files) == sorted(drawings), "run `make docs`"
+    assert [name for name in files if files[name] != drawings[name]] == [], "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("takes", "text"),
+    [
+        (lambda n: True, "any"),
+        (lambda n: n >= 3, "3 and more"),
+        (lambda n: n % 2 == 0, "even"),
+        (lambda n: n % 4 == 0, "multiples of 4"),
+        (lambda n: n in (1, 8, 9), "1, 8, 9"),
+        (lambda n: n % 3 == 1, "1, 4, 7, 10, 13, 16, …"),
+        (lambda n: False, "none"),
+    ],
+)
+def test_limits_are_told_in_words(takes: Callable[[int], bool], text: str) -> None:
+    assert GENERATE["taken_text"](takes) == text
 
 
 def test_make_help_lists_every_target() -> None:

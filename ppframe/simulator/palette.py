@@ -13,12 +13,12 @@ from types import MappingProxyType
 from typing import Final
 
 HUES: Final[Mapping[str, str]] = MappingProxyType(
-    {"F": "#56b4e9", "BW": "#009e73", "B": "#e69f00", "W": "#d55e00"}
+    {"F": "#56b4e9", "BW": "#009e73", "B": "#f0e442", "W": "#d55e00"}
 )
 """Kind → its hue.
 
 Reference:
-    Okabe and Ito, Color Universal Design, 2008: sky blue, bluish green, orange, vermillion.
+    Okabe and Ito, Color Universal Design, 2008: sky blue, bluish green, yellow, vermillion.
 """
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
@@ -55,8 +55,8 @@ def shade(kind: str, look: int, looks: int) -> str:
     hue = HUES[kind]
     if looks == 1:
         return hue
-    lightness = -_DARKEST + (_DARKEST + _LIGHTEST) * look / (looks - 1)
-    return mixed(hue, WHITE if lightness > 0 else BLACK, abs(lightness))
+    dark, light = mixed(hue, BLACK, _DARKEST), mixed(hue, WHITE, _LIGHTEST)
+    return mixed(dark, light, look / (looks - 1))
 
 
 def ink(fill: str) -> str:
