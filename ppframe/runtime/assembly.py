@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -25,7 +25,7 @@ def assemble(
     layout: Layout,
     devices: Sequence[torch.device],
     *,
-    seed: int,
+    make_stage: Callable[..., Stage],
     head: LossHead,
     transport: Transport,
 ) -> tuple[Chains, Replicas]:
@@ -35,7 +35,8 @@ def assemble(
         modules: modules of the unsplit model.
         layout: which stage has which modules and ranks.
         devices: device of each rank.
-        seed: seed of the random streams, which are the same on every chain.
+        make_stage: `Stage` with what all stages have in common: the seed of the random streams,
+            which are the same on every chain, and how a forward keeps what its backward needs.
         head: the loss, at the end of the last stage.
         transport: carries messages between ranks.
     """
@@ -47,11 +48,10 @@ def assemble(
             (devices[own], devices[rank]) for own, rank in zip(layout.placement, ranks, strict=True)
         ]
         stages = [
-            Stage(
+            make_stage(
                 index,
                 [(m, _module(modules[m], str(m), on[index], replicas)) for m in members],
                 device=on[index][1],
-                seed=seed,
                 head=_head(head, on[last], replicas) if index == last else None,
             )
             for index, members in enumerate(layout.modules)

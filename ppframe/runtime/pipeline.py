@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Self, final
+from functools import partial
+from typing import Any, Literal, Self, TypeAlias, final
 
 import torch
 from torch import nn
@@ -17,10 +18,12 @@ from ppframe.runtime.result import ActionTime, StageInfo, StepResult
 from ppframe.runtime.sizes import MicrobatchSizes
 from ppframe.runtime.walk import Batch, LocalRanks
 from ppframe.schedule import LoweredSchedule, Schedule
-from ppframe.stage import BatchLoss
+from ppframe.stage import BatchLoss, Stage
 from ppframe.stage.batch_loss import LossFunction, LossWeights
 from ppframe.stage.microbatch import ArgumentSplitter, Rule, batch_size_of, split_batch
 from ppframe.stage.partition import Partition
+
+Recompute: TypeAlias = Literal["none", "full"]
 
 
 @final
@@ -51,7 +54,8 @@ class Pipeline:
         partition: how modules are grouped when there are more of them than stages: `even` (the
             default), `parameters`, or a list of counts.
         argument_rules: for keyword arguments of `step`: `Split(dim)` or `Replicate()` by name.
-        recompute: `none`; other values are refused so far.
+        recompute: `none`, or `full`: a stage keeps only its input between forward and backward,
+            and runs its forward a second time in the backward.
         seed: seed of dropout and other randomness of the forward pass.
 
     Raises:
@@ -81,11 +85,11 @@ class Pipeline:
         devices: Devices = None,
         partition: Partition | None = None,
         argument_rules: Mapping[str, Rule] | None = None,
-        recompute: Literal["none"] = "none",
+        recompute: Recompute = "none",
         seed: int = 0,
     ) -> None:
-        if recompute != "none":
-            raise ConfigError(f"must be `none`, but is `{recompute}`.", path="recompute")
+        if recompute not in ("none", "full"):
+            raise ConfigError(f"must be `none` or `full`, but is `{recompute}`.", path="recompute")
         modules = list(stages)
         self._layout = make_layout(
             modules, schedule, ranks=ranks, chunks_per_rank=chunks_per_rank, partition=partition
@@ -98,7 +102,13 @@ class Pipeline:
         if isinstance(loss, nn.Module):
             loss.to(device_of_rank[self._layout.placement[-1]])
         self._head = LossHead(self._loss)
-        self._ranks = LocalRanks(modules, self._layout, device_of_rank, seed=seed, head=self._head)
+        self._ranks = LocalRanks(
+            modules,
+            self._layout,
+            device_of_rank,
+            make_stage=partial(Stage, seed=seed, recompute=recompute == "full"),
+            head=self._head,
+        )
         self._plans = Plans(schedule, self._layout, self._ranks.bind)
         self._sizes = MicrobatchSizes(self._plans, microbatch_size, num_microbatches)
         self._arguments = ArgumentSplitter(argument_rules or {})

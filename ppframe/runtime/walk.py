@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -54,7 +54,7 @@ class LocalRanks:
         modules: modules of the unsplit model.
         layout: which stage has which modules and rank.
         devices: device of each rank.
-        seed: seed of the random streams.
+        make_stage: `Stage` with what all stages have in common.
         head: the loss, at the end of the last stage.
         transport: carries messages between ranks; None makes one for these devices.
     """
@@ -65,7 +65,7 @@ class LocalRanks:
         layout: Layout,
         devices: tuple[torch.device, ...],
         *,
-        seed: int,
+        make_stage: Callable[..., Stage],
         head: LossHead,
         transport: Transport | None = None,
     ) -> None:
@@ -74,7 +74,12 @@ class LocalRanks:
         move = None if len(set(devices)) == 1 and not self.streams.is_cuda else self.streams.move
         self.transport = LocalTransport(move) if transport is None else transport
         self._chains, self._replicas = assemble(
-            modules, layout, devices, seed=seed, head=head, transport=self.transport
+            modules,
+            layout,
+            devices,
+            make_stage=make_stage,
+            head=head,
+            transport=self.transport,
         )
         self._runners = list(chain.from_iterable(self._chains))
         stages = (runner.stage for runner in self._chains[0])

@@ -116,8 +116,8 @@ def _taken_apart(
     collects it is not among the first.
     """
     given = {get_gradient_edge(leaf).node for leaf in leaves if leaf is not None}
-    stack = [get_gradient_edge(root).node for root in roots]
-    seen = set(stack)
+    seen = {get_gradient_edge(root).node for root in roots}
+    stack = list(seen)
     ends: set[Node] = set()
     products: list[tuple[Node, list[Weight]]] = []
     while stack:

@@ -104,7 +104,8 @@ class Stage:
             return output, collected
         with keeping_nothing():
             output, collected, _ = self._record(microbatch, value, arguments)
-        self._to_recompute[microbatch] = without_graph(value), arguments
+        kept = value if self._is_first else without_graph(value)
+        self._to_recompute[microbatch] = kept, arguments
         return without_graph(output), collected
 
     def infer(

@@ -7,5 +7,7 @@ LAYOUTS = [
     {"schedule": "1f1b", "ranks": 4},
     {"schedule": "dora-dfs", "ranks": 2},
     {"schedule": "looped-bfs", "ranks": 1},
+    {"schedule": "zbv", "ranks": 2},
+    {"schedule": "zb-h2", "ranks": 4, "recompute": "full"},
 ]
 layouts = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout["schedule"])

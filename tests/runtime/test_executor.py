@@ -1,6 +1,7 @@
 """What is executed is the lowered schedule: its messages, its order, its grouped exchanges."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import make_layout
 from ppframe.runtime.walk import Batch, LocalRanks
 from ppframe.schedule import Exchange, Transfer, build_schedule, lower, nearest_microbatches, verify
-from ppframe.stage import BatchLoss
+from ppframe.stage import BatchLoss, Stage
 from ppframe.transport import LocalTransport, RecordingTransport
 from tests.runtime.plain import assert_same_gradients, gradients_of, plain_step, small_chain
 
@@ -36,7 +37,10 @@ def run(modules, lowered, x, y, num_microbatches):
         modules, lowered.name, ranks=lowered.ranks, chunks_per_rank=chunks, partition=None
     )
     devices = (torch.device("cpu"),) * lowered.ranks
-    ranks = LocalRanks(modules, layout, devices, seed=0, head=head, transport=transport)
+    make_stage = partial(Stage, seed=0)
+    ranks = LocalRanks(
+        modules, layout, devices, make_stage=make_stage, head=head, transport=transport
+    )
     sizes = (2,) * num_microbatches
     targets = list(y.split(2))
     weights = loss.weights(targets, sizes)

@@ -274,7 +274,7 @@ def test_a_schedule_that_runs_is_the_one_that_is_shown():
         ({"schedule": "1f1b"}, "chunk"),
         ({"schedule": "dora-df"}, "dora-dfs"),
         ({"devices": ["cpu"]}, "2 ranks"),
-        ({"recompute": "all"}, "`none`"),
+        ({"recompute": "all"}, "`none` or `full`"),
         ({"chunks_per_rank": 3}, "at least the number of stages"),
         ({"modules": []}, "at least one module"),
     ],

@@ -210,6 +210,15 @@ def test_an_output_that_is_a_parameter_gets_its_gradient():
     assert module.inner.weight.grad is None
 
 
+def test_an_output_given_twice_counts_twice():
+    module = Mapped(lambda m, x: (m.inner(x),) * 2, inner=linear())
+    stage = stage_of(module)
+    stage.forward(0, torch.randn(4, WIDTH, requires_grad=True), {})
+    stage.backward_input(0, (torch.ones(4, WIDTH), torch.ones(4, WIDTH)))
+    stage.backward_weight(0)
+    assert torch.equal(module.inner.bias.grad, torch.full((WIDTH,), 8.0))
+
+
 def test_an_output_without_gradient_leaves_nothing_to_do():
     stage = stage_of(linear())
     stage.forward(0, torch.randn(4, WIDTH, requires_grad=True), {})
