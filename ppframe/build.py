@@ -173,6 +173,7 @@ def build_pipeline(
         num_microbatches=None if by_name else asked.num_microbatches,
         devices=devices,
         partition=asked.partition,
+        recompute=asked.recompute,
         seed=config.seed,
     )
 

@@ -106,6 +106,7 @@ class PipelineConfig:
         ranks: pipeline ranks (P).
         chunks_per_rank: stages that each rank owns (V); None is the schedule's own number.
         partition: how modules are shared out over the stages: `even`, `parameters`, or counts.
+        recompute: `none`, or `full`: stages run their forward again instead of keeping activations.
         batch_size: samples of one step.
         microbatch_size: samples of one microbatch.
     """
@@ -113,6 +114,7 @@ class PipelineConfig:
     ranks: PositiveInt
     chunks_per_rank: PositiveInt | None
     partition: Literal["even", "parameters"] | tuple[PositiveInt, ...]
+    recompute: Literal["none", "full"]
     batch_size: PositiveInt
     microbatch_size: PositiveInt
 
