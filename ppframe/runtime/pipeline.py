@@ -327,4 +327,10 @@ class Pipeline:
             module_names=tuple(str(member) for member in members),
             num_parameters=sum(p.numel() for p in parameters),
             parameter_bytes=sum(p.numel() * p.element_size() for p in parameters),
+            copy_rank=self._copy_rank(stage),
         )
+
+    def _copy_rank(self, stage: int) -> int | None:
+        """The rank of a stage on the second chain, where it has another device."""
+        own, *others = (ranks[stage] for ranks in self._layout.chains)
+        return next((rank for rank in others if self.devices[rank] != self.devices[own]), None)

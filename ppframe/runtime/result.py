@@ -57,6 +57,8 @@ class StageInfo:
         module_names: names of its modules in the unsplit model.
         num_parameters: elements of all its parameters, shared ones counted.
         parameter_bytes: their size.
+        copy_rank: rank that holds a copy of them for the second chain of a schedule; None where
+            there is no second chain, or it runs the same modules on the same device.
     """
 
     index: int
@@ -64,3 +66,4 @@ class StageInfo:
     module_names: tuple[str, ...]
     num_parameters: int
     parameter_bytes: int
+    copy_rank: int | None = None

@@ -44,7 +44,7 @@ def plan_of(
         span_bubble=report.span_bubble,
         peak_in_flight=report.peak_in_flight,
         state_bytes=tuple(
-            2 * sum(info.parameter_bytes for info in stages if info.rank == rank)
+            2 * sum(i.parameter_bytes for i in stages if rank in (i.rank, i.copy_rank))
             for rank in range(pipeline.ranks)
         ),
         peak_bytes=report.peak_bytes if cost.has_bytes else (),

@@ -199,7 +199,15 @@ def test_parameters_stand_once_under_the_uncut_names_and_on_one_rank():
             set(map(id, nn.Sequential(*modules).parameters()))
         ]
         assert by_rank == [[f"{rank}.0.weight", f"{rank}.0.bias"] for rank in range(4)]
-        assert [stage.rank for stage in pipe.stages] == [0, 1, 2, 3]
+        assert [(stage.rank, stage.copy_rank) for stage in pipe.stages] == [
+            (0, 3), (1, 2), (2, 1), (3, 0),
+        ]  # fmt: skip
+
+
+def test_one_device_needs_no_copies():
+    layout = options("dualpipe", 4, ONE, num_microbatches=8)
+    with Pipeline(small_chain(4), loss=nn.MSELoss(), **layout) as pipe:
+        assert {stage.copy_rank for stage in pipe.stages} == {None}
 
 
 @both_names
