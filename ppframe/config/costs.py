@@ -19,6 +19,7 @@ _REMEDIES = {
     "partition": "set pipeline.partition to it",
     "ranks": "set pipeline.ranks to it",
     "microbatch_size": "set pipeline.microbatch_size to it",
+    "recompute": "set pipeline.recompute to it",
 }
 
 

@@ -45,6 +45,7 @@ class MadeFor:
         ranks: pipeline ranks.
         num_stages: stages.
         microbatch_size: samples of a microbatch.
+        recompute: whether forwards were run again in the backward.
     """
 
     model: tuple[str, ...]
@@ -53,6 +54,7 @@ class MadeFor:
     ranks: PositiveInt
     num_stages: PositiveInt
     microbatch_size: PositiveInt
+    recompute: Literal["none", "full"]
 
 
 @final
@@ -171,6 +173,7 @@ def made_for(
         ranks=pipeline.ranks,
         num_stages=num_stages,
         microbatch_size=pipeline.microbatch_size,
+        recompute=pipeline.recompute,
     )
 
 

@@ -48,7 +48,8 @@ class StageChain:
                                      or: B2 ─hop─ B1 ─hop─ B0, W2, W1, W0
 
     Args:
-        pipeline: says which modules make a stage, and on which rank and device it is.
+        pipeline: says which modules make a stage, on which rank and device it is, and whether it
+            recomputes.
         modules: the pipeline's own, in forward order.
         loss: the pipeline's own.
         seed: seed of the random streams.
@@ -79,6 +80,7 @@ class StageChain:
                 members,
                 device=pipeline.devices[rank],
                 seed=seed,
+                recompute=pipeline.recompute == "full",
                 head=self._head if index == len(infos) - 1 else None,
             )
             for index, (rank, members) in enumerate(zip(self.ranks, self.members, strict=True))

@@ -109,6 +109,7 @@ class Pipeline:
             make_stage=partial(Stage, seed=seed, recompute=recompute == "full"),
             head=self._head,
         )
+        self.recompute: Recompute = recompute
         self._plans = Plans(schedule, self._layout, self._ranks.bind)
         self._sizes = MicrobatchSizes(self._plans, microbatch_size, num_microbatches)
         self._arguments = ArgumentSplitter(argument_rules or {})

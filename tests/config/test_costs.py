@@ -219,6 +219,7 @@ def test_a_profile_has_one_legal_number_for_each_stage(
         (("model.depth=7",), "Linear(in_features=8, out_features=8, activation='relu') × 6` and"),
         (("model.chunks=[{_target_: torch.nn.ReLU, _repeat_: 4}]",), "was `ppframe"),
         (("pipeline.microbatch_size=4",), "microbatch size 4, but "),
+        (("pipeline.recompute=full",), "recompute full, but "),
         (("pipeline.partition=parameters",), "partition parameters, but "),
         (("pipeline.partition=[2,2,2,2]",), "partition [2, 2, 2, 2], but "),
         (("pipeline.ranks=1", "pipeline.chunks_per_rank=4"), "ranks 1, but "),

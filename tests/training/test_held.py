@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import pytest
 import torch
@@ -20,12 +21,19 @@ def momentum(named: Iterable[NamedParameter]) -> torch.optim.Optimizer:
     return torch.optim.SGD([p for _, p in named], lr=0.1, momentum=0.9)
 
 
-def profiles(*stages: nn.Module) -> tuple[StageProfile, ...]:
+def profiles(
+    *stages: nn.Module, recompute: Literal["none", "full"] = "none"
+) -> tuple[StageProfile, ...]:
     """Each module is a stage; the first gets 4 numbers a sample, the last gives 2."""
     modules, loss = list(stages), nn.MSELoss()
     batch = Batch(torch.ones(5, 4), torch.zeros(5, 2))
     with Pipeline(
-        modules, loss=loss, schedule="1f1b", ranks=len(modules), microbatch_size=2
+        modules,
+        loss=loss,
+        schedule="1f1b",
+        ranks=len(modules),
+        microbatch_size=2,
+        recompute=recompute,
     ) as pipeline:
         return profile_stages(
             pipeline, modules, batch, loss=loss, make_optimizer=momentum, settings=SETTINGS
@@ -73,6 +81,13 @@ def test_activations_are_what_f_leaves(
     assert held.activation_bytes == activation
     assert held.weight_share == min(1.0, after_input / activation)
     assert held.allocated_bytes is None
+
+
+def test_what_is_recomputed_is_not_held() -> None:
+    middle = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 16))
+    _, held, _ = (p.held for p in profiles(FIRST, middle, LAST, recompute="full"))
+    assert held.activation_bytes == 64  # what arrived
+    assert held.weight_share == 1.0  # after B there is more: operands and gradients of products
 
 
 def test_the_batch_is_in_memory_anyway() -> None:
