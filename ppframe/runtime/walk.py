@@ -115,7 +115,6 @@ class LocalRanks:
         try:
             yield
             self._require_empty()
-            self.streams.end_step()
             if batch.chains:
                 self._replicas.gather()
         finally:
@@ -125,16 +124,20 @@ class LocalRanks:
 
     def run(self, executor: Executor, *, record: bool) -> tuple[ActionTime, ...] | None:
         """Walk a training step."""
+        timeline = None
         if record:
-            return executor.run_recorded(self.streams.clock())
-        executor.run()
-        return None
+            timeline = executor.run_recorded(self.streams.clock())
+        else:
+            executor.run()
+        self.streams.end_step()  # what follows, such as the batch's loss, reads what ranks made
+        return timeline
 
     def run_forward(self, executor: Executor, head: LossHead) -> None:
         """Walk a step without backward; each output goes to the loss and is gone."""
         for runners in self._chains:
             runners[-1].finish_with(_ToLoss(head))
         executor.run()
+        self.streams.end_step()
 
     def run_output(self, executor: Executor, sizes: tuple[int, ...]) -> Any:
         """Walk a step without backward and join the outputs."""
@@ -142,6 +145,7 @@ class LocalRanks:
         for runners in self._chains:
             runners[-1].finish_with(outputs)
         executor.run()
+        self.streams.end_step()
         return boundary.join([outputs[index] for index in range(len(sizes))], sizes)
 
     def auxiliary_total(self, weights: Sequence[float], like: Tensor) -> Tensor:
