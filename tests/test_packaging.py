@@ -39,8 +39,8 @@ def test_the_wheel_holds_the_package_and_its_conf_once(wheel: Path) -> None:
 
 
 def tracked(folder: str) -> list[Path]:
-    """Files that belong into a wheel: code, configuration, the mark that types are there."""
-    kinds = (".py", ".yaml", ".typed")
+    """Files that belong into a wheel: code, pages, configuration, the mark of types."""
+    kinds = (".py", ".js", ".css", ".yaml", ".typed")
     own = (path for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
     return [path for path in own if "local" not in path.relative_to(ROOT / folder).parts[:1]]
 

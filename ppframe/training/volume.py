@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain
 from typing import Any, final
 
 import torch
@@ -64,17 +64,15 @@ def _boundaries(
 ) -> list[tuple[Tensor, ...]] | None:
     """What each stage returns, tried on tensors without memory; None where it needs numbers."""
     value = map_tensors(lambda tensor: tensor.to("meta"), value)
-    rest = iter(modules)
-    boundaries = []
+    handed_on = [tensors_of(value)]  # by a stage without modules, what came
     try:
         with torch.no_grad(), torch.device("meta"):
-            for count in counts:
-                for module in islice(rest, count):
-                    value = module(*value) if isinstance(value, tuple) else module(value)
-                boundaries.append(tensors_of(value))
+            for module in modules:
+                value = module(*value) if isinstance(value, tuple) else module(value)
+                handed_on.append(tensors_of(value))
     except Exception:  # modules may be the user's, and not every operation runs without memory
         return None
-    return boundaries
+    return [handed_on[last] for last in accumulate(counts)]
 
 
 def _bytes(tensor: Tensor) -> int:

@@ -38,6 +38,11 @@ def test_each_boundary_is_crossed_both_ways_by_each_microbatch() -> None:
     assert volume(modules, [2, 1, 1], 3, 6) == Volume(2 * 2 * 6, 2 * 6 * 4 * (14 + 6))
 
 
+def test_a_stage_without_modules_hands_on_what_came() -> None:
+    modules: list[nn.Module] = [nn.Identity()]
+    assert volume(modules, [0, 1], 2, 1) == Volume(2, 2 * 10 * 4)
+
+
 def test_whole_numbers_go_forth_only() -> None:
     modules: list[nn.Module] = [WithIndex(), First()]
     assert volume(modules, [1, 1], 2, 3) == Volume(6, 3 * (10 * 4 + 3 * 8) + 3 * 10 * 4)
