@@ -88,8 +88,9 @@
         lane.group.style.display = visible ? "" : "none";
         lane.group.setAttribute("transform", "translate(0 " + inside + ")");
         if (lane.tag) {
-          const keeps = lane.name === "predicted";
-          lane.tag.style.display = visible || keeps ? "" : "none";
+          // The name of the rank stays; beside it there is no room for a second one.
+          const hidden = lane.name === "measured" ? !visible || !inside : !visible;
+          lane.tag.style.display = hidden && lane.name !== "predicted" ? "none" : "";
           lane.tag.setAttribute("transform", "translate(12 " + inside + ")");
         }
         if (visible) inside += lane.height + GAP;
