@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ppframe.errors import ConfigError
+from ppframe.schedule.cost import Cost
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
 from ppframe.schedule.generators.v_blocks import Block, v_rows
+from ppframe.schedule.generators.v_half import half_block
+from ppframe.schedule.generators.v_min import min_block
+from ppframe.schedule.generators.v_search import v_search
+from ppframe.schedule.generators.zbv import zbv
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
+from ppframe.schedule.rows import Rows
 
 
 def _makespan(shape: Shape) -> int | None:
@@ -36,7 +45,14 @@ FACTS = ScheduleFacts(
 
 
 @schedule_generator("v-zb", FACTS)
-def v_zb(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
+def v_zb(
+    ranks: int,
+    microbatches: int,
+    chunks_per_rank: int = 2,
+    *,
+    cost: Cost | None = None,
+    memory_limit: float | None = None,
+) -> Schedule:
     """A microbatch takes every fourth slot down the V and every other one back.
 
     Each rank comes by its first four actions of a microbatch in four slots in a row, so all ranks
@@ -47,28 +63,72 @@ def v_zb(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
         rank 2          2F0 2F1 2F2 5F0 2F3 5F1 2F4 5F2 5B0 5W0
         rank 3              3F0 4F0 3F1 4F1 3F2 4F2 3F3 4F3 4B0
 
+    With options the order is searched instead: of four greedy passes with the given times,
+    latencies and memory, of this block and of `zbv` the one whose longest span (of a rank, from its
+    first start to its last end) is least; for a limit below P of the passes and the larger of
+    `v-half` and `v-min` that keeps it.
+
     Args:
         ranks: pipeline ranks (P), any.
         microbatches: microbatches (M), any.
         chunks_per_rank: 2.
+        cost: times of the 2 P stages, latency of hops, share of an activation that W needs; None is
+            one unit for F, B and W each.
+        memory_limit: the most that a rank may hold, in activations of one microbatch on both stages
+            of a rank, floor((P + 4) / 3) or more; None is P.
+
+    Raises:
+        ConfigError: the limit is below what `v-min` holds, or the cost is for another number of
+            stages.
 
     Facts:
-        from M = 2 P on: makespan in unit costs 6 M + P - 1, which is what the ranks start one after
-        the other; in flight 2 P chunks, never more with fewer microbatches. 1F1B holds up to 2 P.
+        without options from M = 2 P on: makespan in unit costs 6 M + P - 1, which is what the ranks
+        start one after the other; in flight 2 P chunks, never more with fewer microbatches. 1F1B
+        holds up to 2 P. With options what the search finds.
 
     Reference:
-        Qi et al., Pipeline Parallelism with Controllable Memory, 2024, arXiv 2405.15362, section 3;
-        the ends pulled together as the authors' program does. With fewer than 2 P microbatches the
-        shorter of that and the schedule of 2 P without the last ones.
+        Qi et al., Pipeline Parallelism with Controllable Memory, 2024, arXiv 2405.15362, section 3,
+        for the block; its ends are pulled together as the authors' program does. With fewer than
+        2 P microbatches the shorter of that and the schedule of 2 P without the last ones. The
+        search is the one of Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241,
+        section 6: its first two passes give the bubble rates of ZB-V in Table 8, the other two of
+        ours never more than these.
 
     Example:
         >>> v_zb(2, 1).actions
         ((0F0, 3F0, 3B0, 3W0, 0B0, 0W0), (1F0, 2F0, 2B0, 1B0, 2W0, 1W0))
     """
-    rows = v_rows([_block(rank, ranks) for rank in range(ranks)], microbatches)
+    if cost is None and memory_limit is None:
+        rows = _repeated(zb_block, ranks, microbatches)
+    else:
+        limit = ranks if memory_limit is None else memory_limit
+        rows = _searched(ranks, microbatches, cost, limit)
     return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-zb")
 
 
-def _block(rank: int, ranks: int) -> Block:
+def zb_block(rank: int, ranks: int) -> Block:
+    """The slots of microbatch 0 on a rank."""
     turn, back = 6 * ranks - 4, 12 * ranks - 9
     return Block(4 * rank, turn - 1 - 2 * rank, turn + 4 * rank, back - 2 * rank)
+
+
+def _searched(ranks: int, microbatches: int, cost: Cost | None, limit: float) -> Rows:
+    """The best of the search, and of the fixed orders of the V that keep the limit."""
+    least = (ranks + 4) // 3
+    if not limit >= least:
+        raise ConfigError(
+            f"must be at least {least} microbatches' activations on a rank, which is what `v-min` "
+            f"holds, but is {limit} (ranks {ranks}, microbatches {microbatches}). Use {least} or "
+            "more.",
+            path="schedule.memory_limit",
+        )
+    if limit >= ranks:
+        others = [_repeated(zb_block, ranks, microbatches), zbv(ranks, microbatches).actions]
+    else:
+        block = half_block if limit >= (ranks + 2) // 2 else min_block
+        others = [_repeated(block, ranks, microbatches)]
+    return v_search(microbatches, cost, limit, others)
+
+
+def _repeated(block: Callable[[int, int], Block], ranks: int, microbatches: int) -> Rows:
+    return v_rows([block(rank, ranks) for rank in range(ranks)], microbatches)

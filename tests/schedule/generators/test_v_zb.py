@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ppframe.schedule import build_schedule
-from ppframe.simulator import Cost, simulate
+from ppframe.errors import ConfigError
+from ppframe.schedule import build_schedule, lower, verify
+from ppframe.simulator import Cost, SimulationReport, simulate
 from tests.schedule.drawings import assert_same_grid
 
 UNIT = Cost(1, 1, 1)
@@ -65,3 +66,64 @@ def test_no_rank_waits_between_its_ends(ranks: int) -> None:
 def test_all_ranks_hold_as_much_as_the_first_of_1f1b(ranks: int) -> None:
     report = simulate(build_schedule("v-zb", ranks, 2 * ranks), UNIT)
     assert [peak / 2 for peak in report.peak_activation] == [ranks] * ranks
+
+
+@pytest.mark.parametrize("ranks", range(1, 9))
+@pytest.mark.parametrize("limit", [0.4, 0.6, 1, 1.5])
+def test_it_is_legal_and_keeps_its_limit_whatever_the_stages_cost(ranks: int, limit: float) -> None:
+    cost, most = uneven_cost(2 * ranks), max(limit * ranks, (ranks + 4) // 3)
+    for microbatches in (1, 2, ranks, 2 * ranks + 1, 16):
+        schedule = build_schedule("v-zb", ranks, microbatches, cost=cost, memory_limit=most)
+        verify(schedule)
+        verify(lower(schedule))
+        assert max(simulate(schedule, cost).peak_activation) / 2 <= most + 1e-9
+
+
+def uneven_cost(stages: int) -> Cost:
+    """Times, hops and shares that differ from stage to stage and are no round numbers."""
+    return Cost(
+        forward=[1 + 0.37 * (s % 3) for s in range(stages)],
+        backward_input=[1.1 + 0.53 * ((s + 1) % 3) for s in range(stages)],
+        backward_weight=[0.3 + 0.41 * (s % 4) for s in range(stages)],
+        transfer=[0.07 * (s % 5) for s in range(stages)],
+        weight_share=[(s % 5) / 4 for s in range(stages)],
+    )
+
+
+@pytest.mark.parametrize(("ranks", "microbatches"), [(2, 3), (4, 6), (5, 24), (8, 16)])
+def test_with_costs_no_rank_spans_longer_than_in_zbv_or_without(
+    ranks: int, microbatches: int
+) -> None:
+    cost = uneven_cost(2 * ranks)
+    searched = build_schedule("v-zb", ranks, microbatches, cost=cost)
+    for name in ("zbv", "v-zb"):
+        fixed = build_schedule(name, ranks, microbatches)
+        spans = [longest_span(simulate(schedule, cost), ranks) for schedule in (searched, fixed)]
+        assert spans[0] <= spans[1] + 1e-9
+
+
+def longest_span(report: SimulationReport, ranks: int) -> float:
+    rows = [[entry for entry in report.timeline if entry.rank == rank] for rank in range(ranks)]
+    return max(row[-1].end - row[0].start for row in rows)
+
+
+def test_search_leaves_no_bubble_where_all_parts_take_the_same_time() -> None:
+    schedule = build_schedule("v-zb", 4, 12, cost=Cost(2, 2, 2, weight_share=0.4))
+    assert simulate(schedule, Cost(2, 2, 2)).span_bubble == 0
+
+
+def test_half_the_memory_takes_the_order_of_v_half() -> None:
+    searched = build_schedule("v-zb", 8, 20, memory_limit=5)
+    assert searched.actions == build_schedule("v-half", 8, 20).actions
+
+
+@pytest.mark.parametrize("limit", [2.9, 0, float("nan")])
+def test_a_limit_below_the_memory_of_v_min_is_refused(limit: float) -> None:
+    with pytest.raises(ConfigError, match=r"at least 3 microbatches.*Use 3 or more") as caught:
+        build_schedule("v-zb", 6, 12, memory_limit=limit)
+    assert caught.value.faults[0].path == "schedule.memory_limit"
+
+
+def test_a_cost_of_other_stages_is_refused() -> None:
+    with pytest.raises(ConfigError, match="one number per stage"):
+        build_schedule("v-zb", 4, 8, cost=Cost((1, 2), 1, 1))
