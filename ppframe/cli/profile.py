@@ -159,8 +159,8 @@ def _origin(profile: Profile) -> str:
     how = profile.measured_on
     return (
         f"medians of {how.repeats} repeats after {how.warm_up} to warm up, on "
-        f"{_list_text(tuple(dict.fromkeys(how.devices)))} with {how.threads} threads, torch "
-        f"{how.torch}"
+        f"{_list_text(tuple(dict.fromkeys(how.devices)))} with {how.threads} "
+        f"thread{'s' * (how.threads != 1)}, torch {how.torch}"
     )
 
 

@@ -52,7 +52,7 @@ def per_stage(  # noqa: PLR0913 - one for each number that a cost has
         transfer: latency of a hop between two ranks, by the stage that sends.
         activation_bytes: bytes that F leaves in memory for the backward.
         weight_bytes: bytes that stay: parameters, gradients, state of the optimizer.
-        weight_share: part of the activation, 0 to 1, that W still needs after B.
+        weight_share: part of the activation that is held for W after B; above 1 where B adds to it.
         time_unit: what the times are in, as printed; `s` is shown as ms where that is shorter.
 
     Raises:

@@ -35,18 +35,19 @@ class Cost:
         activation_bytes: bytes that F leaves in memory for the backward.
         weight_bytes: bytes of the stage that stay the whole step: parameters, gradients, optimizer
             state, whatever is to be counted.
-        weight_share: part of the activation, 0 to 1, that W still needs after B has run; the
-            papers' M_W / M_B. The default lets B free nothing.
+        weight_share: part of the activation that is still held for W after B has run; the papers'
+            M_W / M_B. The default lets B free nothing. Above 1 where B leaves more than it found,
+            gradients beside operands.
         time_unit: what the times are in, as people read it; `s` is shown as ms or µs where that is
             shorter. Empty where the unit has no name.
 
     Raises:
-        ConfigError: a field is negative, infinite or no number, a share is above 1, or two fields
-            give numbers for different counts of stages; lists every such field.
+        ConfigError: a field is negative, infinite or no number, or two fields give numbers for
+            different counts of stages; lists every such field.
 
     Reference:
         Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241, section 2.3, for times
-        and memory. There every stage costs the same.
+        and memory. There every stage costs the same, and B never leaves more than it found.
 
     Example:
         >>> cost = Cost(forward=(1, 2), backward_input=1, backward_weight=0.5, transfer=0.1)
@@ -72,8 +73,7 @@ class Cost:
             value = getattr(self, name)
             if name == "backward" and value is None:
                 continue
-            most = 1.0 if name == "weight_share" else math.inf
-            wrong = _faults(f"cost.{name}", value, most)
+            wrong = _faults(f"cost.{name}", value)
             faults.extend(wrong)
             if not wrong:
                 object.__setattr__(self, name, _plain(value))
@@ -133,25 +133,25 @@ def _plain(value: Any) -> float | tuple[float, ...]:
     return tuple(float(number) for number in value)
 
 
-def _faults(path: str, value: Any, most: float) -> list[Fault]:
-    """What keeps a value from being a number, or a number per stage, from 0 to `most`."""
+def _faults(path: str, value: Any) -> list[Fault]:
+    """What keeps a value from being a number from 0, or one per stage."""
     numbers = {path: value}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         numbers = {f"{path}[{stage}]": number for stage, number in enumerate(value)}
     if not numbers:
         return [Fault(path, "must hold a number per stage, but is empty. Give a number.")]
-    limit = "a finite number, 0 or more" if most == math.inf else f"a number from 0 to {most:g}"
+    rule = "must be a finite number, 0 or more, but is"
     return [
-        Fault(where, f"must be {limit}, but is {number!r}. Give one number, or one per stage.")
+        Fault(where, f"{rule} {number!r}. Give one number, or one per stage.")
         for where, number in numbers.items()
-        if not _is_legal(number, most)
+        if not _is_legal(number)
     ]
 
 
-def _is_legal(number: object, most: float) -> bool:
+def _is_legal(number: object) -> bool:
     if isinstance(number, bool) or not isinstance(number, Real):
         return False
-    return math.isfinite(number) and 0 <= float(number) <= most
+    return math.isfinite(number) and float(number) >= 0
 
 
 def _length_faults(lengths: dict[str, int]) -> list[Fault]:

@@ -27,8 +27,8 @@ class Held:
 
     Args:
         activation_bytes: from F until the last part of the backward.
-        weight_share: part of that which is there between B and W, with the gradients that B leaves
-            for W; at most 1.
+        weight_share: what is there between B and W, as a part of that; above 1 where the gradients
+            that B leaves for W are more than what it frees.
         allocated_bytes: what CUDA's allocator says that F leaves; None on other devices.
         allocated_peak_bytes: the most that it had given out during F, likewise.
     """
@@ -87,7 +87,7 @@ def weight_bytes(members: Members, make_optimizer: OptimizerFactory) -> int:
 def _held(activation: int, rest: int, allocated: int | None, peak: int | None) -> Held:
     return Held(
         activation_bytes=activation,
-        weight_share=min(1.0, rest / activation) if activation else 0.0,
+        weight_share=rest / activation if activation else 0.0,
         allocated_bytes=allocated,
         allocated_peak_bytes=peak,
     )

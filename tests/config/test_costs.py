@@ -136,7 +136,7 @@ def test_stages_of_unequal_cost_change_a_schedule_that_is_searched(tmp_path: Pat
     [
         ("cost.forward", [1, -2], "cost.forward[1]", "0 or more, but is -2"),
         ("cost.forward", "long", "cost.forward", "a number or a list (each a number)"),
-        ("cost.weight_share", 2, "cost.weight_share", "from 0 to 1"),
+        ("cost.weight_share", -1, "cost.weight_share", "0 or more, but is -1"),
         ("cost.forwards", 1, "cost.forwards", "nearest first: forward"),
         ("cost.forward", [1, 1, 1], "cost.forward", "each of the 4 stages"),
         ("cost.backward", [1, 1, 1], "cost.backward", "but has 3"),
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_profile_is_told_all_that_is_wrong(
     ("numbers", "phrase"),
     [
         ({"forward": (1.0, 1.0, 1.0)}, "cost.forward: must have 4 numbers, one per stage"),
-        ({"weight_share": (1.0, 2.0, 1.0, 1.0)}, "cost.weight_share[1]: must be a number from 0"),
+        ({"weight_share": (1.0, -2.0, 1.0, 1.0)}, "cost.weight_share[1]: must be a finite number"),
     ],
 )
 def test_a_profile_has_one_legal_number_for_each_stage(

@@ -63,8 +63,9 @@ def test_an_empty_list_is_a_fault() -> None:
     assert "empty" in faults_of(1, 1, 1, transfer=[])["cost.transfer"]
 
 
-def test_a_share_above_1_is_a_fault() -> None:
-    assert "from 0 to 1" in faults_of(1, 1, 1, weight_share=1.5)["cost.weight_share"]
+def test_b_may_leave_more_than_it_found_but_not_less_than_nothing() -> None:
+    assert Cost(1, 1, 1, weight_share=1.5).weight_share == 1.5
+    assert list(faults_of(1, 1, 1, weight_share=-0.5)) == ["cost.weight_share"]
 
 
 def test_all_faults_are_listed_at_once() -> None:

@@ -44,7 +44,8 @@ class Times:
         inputs: duration of B.
         weights: duration of W.
         hop: latency of a hop from the stage to another rank.
-        share: part of an activation that B leaves for W.
+        share: part of an activation that B leaves for W, at most the whole of it: a limit is on
+            activations, and so is what the search counts.
         slack: times that differ by less count as equal.
     """
 
@@ -70,7 +71,7 @@ class Times:
             inputs=inputs,
             weights=weights,
             hop=hop,
-            share=share,
+            share=tuple(min(1.0, part) for part in share),
             slack=1e-9 * max(*forward, *inputs, *weights, *hop),
         )
 
