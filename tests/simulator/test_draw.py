@@ -178,6 +178,13 @@ def test_markup_has_a_colour_for_each_kind_and_chunk_on_which_letters_can_be_rea
         assert contrast({"black": "#000000", "white": "#ffffff"}[letters], fill) >= 4.5
 
 
+def test_overlapped_pairs_are_grey() -> None:
+    timeline = [TimelineEntry(0, Action.parse("(0F1;1BW0)"), 0, 3)]
+    drawing = Text.from_markup(draw_terminal(timeline, width=60, markup=True))
+    fills = {str(span.style).split(" on ")[1] for span in drawing.spans}
+    assert all(fill[1:3] == fill[3:5] == fill[5:7] for fill in fills)
+
+
 def test_the_second_of_two_chains_is_in_lower_case() -> None:
     timeline = [
         TimelineEntry((m + stage) % 2, Action.parse(f"{stage}F{m}"), at, at + 1)

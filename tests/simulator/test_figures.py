@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from ppframe.schedule import build_schedule
 from ppframe.simulator import Cost, simulate
 from ppframe.simulator.figures import critical_path_text, rank_figures, step_figures
+from ppframe.simulator.texts import time_text
 
 
 def test_the_critical_path_tells_work_hops_and_ranks() -> None:
@@ -11,6 +14,13 @@ def test_the_critical_path_tells_work_hops_and_ranks() -> None:
     text = "2 F, 2 BW for 6 s, hops for 500 ms; ranks 0 1 0"
     assert critical_path_text(report, "s") == text
     assert dict(step_figures(report, "s"))["critical path"] == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0, "0 s"), (2.5, "2.5 s"), (0.25, "250 ms"), (3e-6, "3 µs")]
+)
+def test_seconds_are_shown_in_the_unit_that_fits(seconds: float, text: str) -> None:
+    assert time_text(seconds, "s") == text
 
 
 def test_a_long_way_is_shortened() -> None:

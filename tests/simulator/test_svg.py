@@ -208,6 +208,18 @@ def test_a_window_shows_what_lies_in_it() -> None:
     assert [rects(box)[0][2] for box in boxes(root)] == [scale / 2, scale, scale / 2]
 
 
+def test_a_peak_outside_the_window_is_not_marked() -> None:
+    timeline = [entry(0, "0F0", 0, 1), entry(0, "0F1", 1, 2), entry(0, "0BW0", 2, 4)]
+    root = parsed(draw_svg(timeline, options=DrawingOptions(window=(3, 4))))
+    assert len(with_class(root, "memory")) == 2  # the lane, and its name
+    assert with_class(root, "peak") == []
+
+
+def test_a_long_list_of_stages_is_shortened() -> None:
+    schedule = build_schedule("interleaved-1f1b", 2, 2, chunks_per_rank=6)
+    assert "stages 1, 3 … 11" in texts(parsed(draw_svg(simulate(schedule))))
+
+
 def test_an_empty_timeline_is_an_empty_drawing() -> None:
     assert boxes(parsed(draw_svg([]))) == []
 
