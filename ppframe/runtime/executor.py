@@ -27,6 +27,18 @@ Wrap = Callable[[int, Callable[[Any], None]], Callable[[Any], None]]
 """(rank, function) → the function as it must run on that rank's streams."""
 
 
+Half = Callable[[], None]
+"""One half of an overlapped pair."""
+RunPair = Callable[[Half, Half], None]
+"""How the halves of an overlapped pair run: calls each once, in any order or at the same time."""
+
+
+def in_turn(first: Half, second: Half) -> None:
+    """One half after the other."""
+    first()
+    second()
+
+
 @final
 class Executor:
     """Walks all ranks of one process, one action after the other.
@@ -38,6 +50,7 @@ class Executor:
         lowered: the schedule to execute, verified.
         runners: for each chain the runner of each stage.
         forward_only: whether the plan has no backward, so that nothing need be kept.
+        run_pair: runs overlapped pairs.
         wrap: puts calls on a rank's streams; None where there are none.
     """
 
@@ -47,11 +60,13 @@ class Executor:
         runners: Sequence[Sequence[StageRunner]],
         *,
         forward_only: bool = False,
+        run_pair: RunPair = in_turn,
         wrap: Wrap | None = None,
     ) -> None:
         self.lowered = lowered
         self._runners = runners
         self._forward_only = forward_only
+        self._run_pair = run_pair
         self._actions: list[tuple[int, Action]] = []
         self._calls: list[Call] = []
         for rank, action in _in_order(lowered):
@@ -70,7 +85,7 @@ class Executor:
             for index, (function, argument) in enumerate(self._calls):  # noqa: B007
                 function(argument)
         except Exception as error:
-            raise self._failure(index, error) from error
+            raise _failure(*self._actions[index], error) from error
 
     def run_recorded(self, clock: Clock) -> tuple[ActionTime, ...]:
         """Walk the list and note when each action starts and ends.
@@ -88,18 +103,11 @@ class Executor:
                 function(argument)
                 marks.append((start, clock.mark(rank)))
         except Exception as error:
-            raise self._failure(index, error) from error
+            raise _failure(*self._actions[index], error) from error
         return tuple(
             ActionTime(rank, action, clock.seconds(rank, start), clock.seconds(rank, end))
             for (rank, action), (start, end) in zip(self._actions, marks, strict=True)
         )
-
-    def _failure(self, index: int, error: Exception) -> PPFrameError:
-        rank, action = self._actions[index]
-        if isinstance(error, StageError | InternalError):
-            return error
-        stage = action.stage
-        return StageError(rank=rank, stage=stage, action=action, cause=error)
 
     def _bind(self, rank: int, action: Action) -> list[Call]:
         match action:
@@ -108,10 +116,23 @@ class Executor:
             case Transfer():
                 return [self._transfer(action)]
             case Overlap():
-                return [*self._bind(rank, action.first), *self._bind(rank, action.second)]
+                halves = self._half(rank, action.first), self._half(rank, action.second)
+                return [(lambda pair: self._run_pair(*pair), halves)]
             case Reduce():
                 return []
         raise InternalError(f"action {action} must be one that runs, but is {type(action)}.")
+
+    def _half(self, rank: int, action: Compute) -> Half:
+        """A computation that needs no argument, and says itself which one failed."""
+        function, microbatch = self._compute(action), action.microbatch
+
+        def run() -> None:
+            try:
+                function(microbatch)
+            except Exception as error:
+                raise _failure(rank, action, error) from error
+
+        return run
 
     def _runner(self, action: Compute | Transfer) -> StageRunner:
         return self._runners[self.lowered.chain(action.microbatch)][action.stage]
@@ -144,6 +165,13 @@ class Executor:
             case ActionKind.SEND_B:
                 return runner.send_backward, message(Direction.BACKWARD, stage, stage - 1)
         return runner.receive_backward, message(Direction.BACKWARD, stage + 1, stage)
+
+
+def _failure(rank: int, action: Action, error: Exception) -> PPFrameError:
+    """The error that names the action in which another one was raised."""
+    if isinstance(error, StageError | InternalError):
+        return error
+    return StageError(rank=rank, stage=action.stage, action=action, cause=error)
 
 
 def _in_order(lowered: LoweredSchedule) -> list[tuple[int, Action]]:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from ppframe.errors import CheckpointError, ConfigError
+from ppframe.runtime.executor import RunPair, in_turn
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import Devices, make_layout, place_modules, rank_devices
 from ppframe.runtime.plans import Plans
@@ -56,6 +57,9 @@ class Pipeline:
         argument_rules: for keyword arguments of `step`: `Split(dim)` or `Replicate()` by name.
         recompute: `none`, or `full`: a stage keeps only its input between forward and backward,
             and runs its forward a second time in the backward.
+        run_pair: runs the halves of an overlapped pair, which schedules such as `dualpipe-v` have:
+            gets two functions without arguments, calls each once, in any order or, on streams of
+            its own, at the same time. By default one after the other.
         seed: seed of dropout and other randomness of the forward pass.
 
     Raises:
@@ -86,6 +90,7 @@ class Pipeline:
         partition: Partition | None = None,
         argument_rules: Mapping[str, Rule] | None = None,
         recompute: Recompute = "none",
+        run_pair: RunPair = in_turn,
         seed: int = 0,
     ) -> None:
         if recompute not in ("none", "full"):
@@ -110,7 +115,8 @@ class Pipeline:
             head=self._head,
         )
         self.recompute: Recompute = recompute
-        self._plans = Plans(schedule, self._layout, self._ranks.bind)
+        bind = partial(self._ranks.bind, run_pair=run_pair)
+        self._plans = Plans(schedule, self._layout, bind)
         self._sizes = MicrobatchSizes(self._plans, microbatch_size, num_microbatches)
         self._arguments = ArgumentSplitter(argument_rules or {})
         self._closed = False

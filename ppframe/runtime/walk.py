@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ppframe.runtime.assembly import assemble
-from ppframe.runtime.executor import Executor
+from ppframe.runtime.executor import Executor, RunPair, in_turn
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import Layout
 from ppframe.runtime.result import ActionTime
@@ -85,10 +85,18 @@ class LocalRanks:
         stages = (runner.stage for runner in self._chains[0])
         self.argument_names = frozenset().union(*(stage.argument_names for stage in stages))
 
-    def bind(self, lowered: LoweredSchedule, forward_only: bool) -> Executor:
+    def bind(
+        self, lowered: LoweredSchedule, forward_only: bool, run_pair: RunPair = in_turn
+    ) -> Executor:
         """The executor of a schedule on these ranks."""
         wrap = self.streams.wrap if self.streams.is_cuda else None
-        return Executor(lowered, self._chains, forward_only=forward_only, wrap=wrap)
+        return Executor(
+            lowered,
+            self._chains,
+            forward_only=forward_only,
+            run_pair=run_pair,
+            wrap=wrap,
+        )
 
     @contextmanager
     def stepping(

@@ -7,13 +7,31 @@ import pytest
 import torch
 from torch import nn
 
+from ppframe import Pipeline
+from ppframe.errors import StageError
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import make_layout
 from ppframe.runtime.walk import Batch, LocalRanks
-from ppframe.schedule import Exchange, Transfer, build_schedule, lower, nearest_microbatches, verify
+from ppframe.schedule import (
+    Compute,
+    Exchange,
+    Overlap,
+    Transfer,
+    build_schedule,
+    lower,
+    nearest_microbatches,
+    verify,
+)
 from ppframe.stage import BatchLoss, Stage
 from ppframe.transport import LocalTransport, RecordingTransport
-from tests.runtime.plain import assert_same_gradients, gradients_of, plain_step, small_chain
+from tests.runtime.plain import (
+    assert_same_answer,
+    assert_same_gradients,
+    gradients_of,
+    pipeline_step,
+    plain_step,
+    small_chain,
+)
 
 NAMES = (
     "gpipe",
@@ -97,3 +115,56 @@ def test_one_rank_sends_nothing():
     x = torch.randn(8, 3).double()
     transport = run(small_chain(3), lower(schedule), x, x, 4)
     assert transport.sent == []
+
+
+def test_overlapped_pairs_run_as_the_caller_likes():
+    pairs = []
+
+    def backwards_first(first, second):
+        pairs.append((first, second))
+        second()
+        first()
+
+    modules = small_chain(4)
+    x, y = torch.randn(8, 3).double(), torch.randn(8, 3).double()
+    options = {"schedule": "dualpipe-v", "ranks": 2, "microbatch_size": 1}
+    actual = pipeline_step(modules, x, y, nn.MSELoss(), run_pair=backwards_first, **options)
+    assert_same_answer(actual, plain_step(modules, x, y, nn.MSELoss()))
+    schedule = build_schedule("dualpipe-v", ranks=2, microbatches=8)
+    assert len(pairs) == sum(isinstance(a, Overlap) for row in schedule.actions for a in row) > 0
+
+
+def test_an_error_in_a_pair_names_the_half_that_failed():
+    class Fails(nn.Module):
+        def forward(self, x):
+            x = x.clone()
+            if x.requires_grad:
+                x.register_hook(self.fail)
+            return x
+
+        def fail(self, gradient):
+            raise ValueError("no way back")
+
+    schedule = build_schedule("dualpipe-v", ranks=2, microbatches=4)
+    pair = next(a for row in schedule.actions for a in row if isinstance(a, Overlap))
+    modules = small_chain(4)
+    modules[pair.second.stage] = Fails()
+    with (
+        Pipeline(modules, loss=nn.MSELoss(), schedule=schedule) as pipe,
+        pytest.raises(StageError) as error,
+    ):
+        pipe.step(torch.randn(4, 3).double(), torch.randn(4, 3).double())
+    assert error.value.stage == pair.second.stage
+    assert "BW" in str(error.value.action) or "B" in str(error.value.action)
+
+
+def test_a_recorded_pair_is_one_action_and_lasts_as_long_as_its_halves():
+    schedule = build_schedule("dualpipe-v", ranks=2, microbatches=4)
+    with Pipeline(small_chain(4), loss=nn.MSELoss(), schedule=schedule) as pipe:
+        pipe.record = True
+        result = pipe.step(torch.randn(4, 3).double(), torch.randn(4, 3).double())
+    times = [t for t in result.timeline if isinstance(t.action, Overlap)]
+    wanted = [a for row in schedule.actions for a in row if isinstance(a, Overlap)]
+    assert Counter(t.action for t in times) == Counter(wanted)
+    shortest = min(t.end_s - t.start_s for t in result.timeline if isinstance(t.action, Compute))
+    assert all(t.end_s - t.start_s > shortest for t in times)
