@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, final
@@ -51,6 +52,22 @@ class Transport(ABC):
     Messages of one direction between the same two ranks arrive in the order in which they were
     sent. What is sent must not be changed until it is received.
     """
+
+    def expect(self, messages: Sequence[Message]) -> None:  # noqa: B027 (most have no use for it)
+        """Hear what will be received until `finish`, so that receives can be posted ahead.
+
+        Args:
+            messages: those whose receiver is in this process, in the order of its list.
+        """
+
+    def finish(self) -> None:  # noqa: B027
+        """End a step.
+
+        Blocking: until everything that was sent has left.
+
+        Raises:
+            TransportError: something can't leave any more.
+        """
 
     @abstractmethod
     def send(self, message: Message, value: Any) -> None:
