@@ -57,7 +57,7 @@ def call(build: Any, options: Any, path: str, args: tuple[Any, ...] = (), **give
         return build(*positional, **keywords, **given)
     except PPFrameError:
         raise
-    except Exception as error:  # the builder may be the user's: its error is theirs to read
+    except (Exception, SystemExit) as error:  # of the user's builder: theirs to read
         name = getattr(build, "__qualname__", str(build))
         raise ConfigError(
             f"`{name}` must take these options, but raised {type(error).__name__}: {error}. "

@@ -42,7 +42,10 @@ def import_plugins(modules: Iterable[str], folder: Path) -> list[Fault]:
     for entry in entry_points(group=GROUP):
         try:
             entry.load()
-        except Exception as error:  # a foreign package may raise anything; the run must say which
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # foreign code may raise anything; we say which did
             faults.append(
                 Fault(
                     "",

@@ -57,7 +57,7 @@ def _import(module: str, path: str) -> ModuleType:
             raise NotImportable(_raised(path, module, error)) from error
         parent, _, name = module.rpartition(".")
         raise NotImportable(_missing(path, name, parent, _modules(parent))) from error
-    except Exception as error:  # whatever the module of the user raises is what we report
+    except (Exception, SystemExit) as error:  # whatever the user's module raises, we report
         raise NotImportable(_raised(path, module, error)) from error
 
 
@@ -67,7 +67,7 @@ def _missing(path: str, name: str, owner: str, known: Iterable[str]) -> str:
     return f"must be importable, but is `{path}`, and {where}. Nearest: {near or 'none'}"
 
 
-def _raised(path: str, module: str, error: Exception) -> str:
+def _raised(path: str, module: str, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "importlib" not in frame.filename]
     where = f"{own[-1].filename}, line {own[-1].lineno}" if own[1:] else ""

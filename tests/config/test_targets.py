@@ -43,6 +43,7 @@ def test_no_import_path_at_all_is_refused() -> None:
         ("import no_such_package_here\n", "ModuleNotFoundError: No module named 'no_such_package"),
         ("value = 1\nraise OSError('disk gone')\n", "OSError: disk gone"),
         ("def broken(:\n", "SyntaxError"),
+        ("value = 1\nraise SystemExit(0)\n", "SystemExit: 0"),
     ],
 )
 def test_a_module_that_fails_shows_its_own_error_and_line(
