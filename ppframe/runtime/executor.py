@@ -51,6 +51,7 @@ class Executor:
         runners: for each chain the runner of each stage.
         forward_only: whether the plan has no backward, so that nothing need be kept.
         run_pair: runs overlapped pairs.
+        here: the only rank to walk, where the others are walked elsewhere; None walks all.
         wrap: puts calls on a rank's streams; None where there are none.
     """
 
@@ -59,6 +60,7 @@ class Executor:
         lowered: LoweredSchedule,
         runners: Sequence[Sequence[StageRunner]],
         *,
+        here: int | None = None,
         forward_only: bool = False,
         run_pair: RunPair = in_turn,
         wrap: Wrap | None = None,
@@ -69,10 +71,17 @@ class Executor:
         self._run_pair = run_pair
         self._actions: list[tuple[int, Action]] = []
         self._calls: list[Call] = []
-        for rank, action in _in_order(lowered):
+        self._receives: list[Message] = []
+        ordered = _in_order(lowered) if here is None else _in_order_of(lowered, here)
+        for rank, action in ordered:
             for function, argument in self._bind(rank, action):
                 self._actions.append((rank, action))
                 self._calls.append((function if wrap is None else wrap(rank, function), argument))
+
+    @property
+    def receives(self) -> Sequence[Message]:
+        """The messages that the walk receives, in order."""
+        return self._receives
 
     def run(self) -> None:
         """Walk the list.
@@ -114,7 +123,10 @@ class Executor:
             case Compute():
                 return [(self._compute(action), action.microbatch)]
             case Transfer():
-                return [self._transfer(action)]
+                function, message = self._transfer(action)
+                if action.kind in (ActionKind.RECV_F, ActionKind.RECV_B):
+                    self._receives.append(message)
+                return [(function, message)]
             case Overlap():
                 halves = self._half(rank, action.first), self._half(rank, action.second)
                 return [(lambda pair: self._run_pair(*pair), halves)]
@@ -148,7 +160,7 @@ class Executor:
                 return runner.backward_weight
         return runner.backward
 
-    def _transfer(self, action: Transfer) -> Call:
+    def _transfer(self, action: Transfer) -> tuple[Callable[[Message], None], Message]:
         stage, microbatch = action.stage, action.microbatch
         rank_of = self.lowered.rank_of
         runner = self._runner(action)
@@ -172,6 +184,15 @@ def _failure(rank: int, action: Action, error: Exception) -> PPFrameError:
     if isinstance(error, StageError | InternalError):
         return error
     return StageError(rank=rank, stage=action.stage, action=action, cause=error)
+
+
+def _in_order_of(lowered: LoweredSchedule, rank: int) -> list[tuple[int, Action]]:
+    """The actions of one rank, exchanges as their send and then their receive."""
+    ordered: list[tuple[int, Action]] = []
+    for action in lowered.actions[rank]:
+        halves = (action.send, action.receive) if isinstance(action, Exchange) else (action,)
+        ordered.extend((rank, half) for half in halves)
+    return ordered
 
 
 def _in_order(lowered: LoweredSchedule) -> list[tuple[int, Action]]:

@@ -12,6 +12,9 @@ from torch import Tensor
 from ppframe.stage.backward import Term
 from ppframe.stage.batch_loss import BatchLoss, LossWeights
 from ppframe.stage.stage import Head
+from ppframe.transport import Peers
+
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 @final
@@ -49,6 +52,29 @@ class LossHead:
         self._values[microbatch] = value.detach()
         weight = self._weights.gradient[microbatch]
         return value, None if weight is None else self._seed(weight, value)
+
+    def complete(self, num_microbatches: int, auxiliary: Tensor, peers: Peers) -> Tensor:
+        """Learn of other processes what the microbatches that ended there gave.
+
+        Args:
+            num_microbatches: microbatches of the step.
+            auxiliary: total of the auxiliary losses here, 0-dim.
+            peers: the processes; one small sum goes around.
+
+        Returns:
+            the total of all processes.
+        """
+        known = torch.zeros(num_microbatches + 2, dtype=torch.float64)
+        for index, value in self._values.items():
+            known[index] = value
+        known[-2] = auxiliary
+        known[-1] = _DTYPES.index(self._values[0].dtype) if 0 in self._values else 0
+        *losses, total, dtype = peers.sum(known).unbind()
+        self._values = {
+            index: value.to(auxiliary.device, _DTYPES[int(dtype)])
+            for index, value in enumerate(losses)
+        }
+        return total.to(auxiliary.device)
 
     def result(self) -> tuple[Tensor, Tensor]:
         """Loss of the batch, and of each microbatch alone, shape [M].

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -27,12 +27,32 @@ class Layout:
         chunks_per_rank: stages of each rank.
         chains: for each chain through the ranks, one or two, the rank of each stage.
         modules: for each stage the indices of its modules.
+        here: the ranks that live in this process; None where all do.
     """
 
     ranks: int
     chunks_per_rank: int
     chains: tuple[tuple[int, ...], ...]
     modules: tuple[range, ...]
+    here: tuple[int, ...] | None = None
+
+    def in_process_of(self, rank: int) -> Layout:
+        """The same in a process that runs one rank.
+
+        Raises:
+            ConfigError: the schedule has two chains, whose copies would have to be kept equal.
+        """
+        if len(self.chains) > 1:
+            raise ConfigError(
+                "must be one with a single chain where ranks are processes, but has two, whose "
+                "copies of the parameters only one process can hold. Use engine=local.",
+                path="schedule",
+            )
+        return replace(self, here=(rank,))
+
+    def is_here(self, rank: int) -> bool:
+        """Whether a rank lives in this process."""
+        return self.here is None or rank in self.here
 
     @property
     def placement(self) -> tuple[int, ...]:
@@ -104,12 +124,14 @@ def place_modules(
 ) -> None:
     """Move parameters and buffers of each stage to its rank's device.
 
+    Those of ranks in other processes lose their memory: they go to the device `meta`.
+
     Raises:
-        ConfigError: a parameter is shared by stages on different devices.
+        ConfigError: a parameter is shared by stages on different devices, or in two processes.
     """
     home: dict[int, torch.device] = {}
-    for rank, member in _members(layout):
-        device = devices[rank]
+    for rank, member in members(layout):
+        device = devices[rank] if layout.is_here(rank) else torch.device("meta")
         for name, parameter in modules[member].named_parameters():
             if home.setdefault(id(parameter), device) != device:
                 raise ConfigError(
@@ -163,13 +185,13 @@ def _require_same(path: str, given: int | None, own: int) -> None:
 
 
 def _device_of(modules: Sequence[nn.Module], layout: Layout, rank: int) -> torch.device:
-    mine = (modules[member] for owner, member in _members(layout) if owner == rank)
+    mine = (modules[member] for owner, member in members(layout) if owner == rank)
     tensors = (tensor for module in mine for tensor in (*module.parameters(), *module.buffers()))
     first = next(tensors, None)
     return torch.device("cpu") if first is None else first.device
 
 
-def _members(layout: Layout) -> Iterator[tuple[int, int]]:
+def members(layout: Layout) -> Iterator[tuple[int, int]]:
     """(rank, index of a module) for all modules in forward order."""
     for rank, members in zip(layout.placement, layout.modules, strict=True):
         for member in members:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, Self, TypeAlias, final
 
 import torch
@@ -13,7 +16,14 @@ from torch import nn
 from ppframe.errors import CheckpointError, ConfigError
 from ppframe.runtime.executor import RunPair, in_turn
 from ppframe.runtime.head import LossHead
-from ppframe.runtime.layout import Devices, make_layout, place_modules, rank_devices
+from ppframe.runtime.layout import (
+    Devices,
+    make_layout,
+    members,
+    place_modules,
+    rank_devices,
+)
+from ppframe.runtime.member import Member
 from ppframe.runtime.plans import Plans
 from ppframe.runtime.result import ActionTime, StageInfo, StepResult
 from ppframe.runtime.sizes import MicrobatchSizes
@@ -23,6 +33,9 @@ from ppframe.stage import BatchLoss, Stage
 from ppframe.stage.batch_loss import LossFunction, LossWeights
 from ppframe.stage.microbatch import ArgumentSplitter, Rule, batch_size_of, split_batch
 from ppframe.stage.partition import Partition
+from ppframe.transport import Alone, Peers
+
+_ALONE = Alone()
 
 Recompute: TypeAlias = Literal["none", "full"]
 
@@ -61,6 +74,9 @@ class Pipeline:
             gets two functions without arguments, calls each once, in any order or, on streams of
             its own, at the same time. By default one after the other.
         seed: seed of dropout and other randomness of the forward pass.
+        member: this process, where each rank is a process; all of them make the same pipeline, and
+            call the same methods with the same batches. Each has parameters of its own rank only;
+            losses, outputs and `state_dict` are those of the whole on all.
 
     Raises:
         ConfigError: arguments that contradict each other.
@@ -92,6 +108,7 @@ class Pipeline:
         recompute: Recompute = "none",
         run_pair: RunPair = in_turn,
         seed: int = 0,
+        member: Member | None = None,
     ) -> None:
         if recompute not in ("none", "full"):
             raise ConfigError(f"must be `none` or `full`, but is `{recompute}`.", path="recompute")
@@ -99,10 +116,14 @@ class Pipeline:
         self._layout = make_layout(
             modules, schedule, ranks=ranks, chunks_per_rank=chunks_per_rank, partition=partition
         )
+        self._member = member
+        if member is not None:
+            self._layout = self._layout.in_process_of(member.rank)
         device_of_rank = rank_devices(modules, self._layout, devices)
-        if devices is not None:
+        if devices is not None or member is not None:
             place_modules(modules, self._layout, device_of_rank)
         self._model = nn.Sequential(*modules)
+        self._owners = {str(index): rank for rank, index in members(self._layout)}
         self._loss = BatchLoss(loss)
         if isinstance(loss, nn.Module):
             loss.to(device_of_rank[self._layout.placement[-1]])
@@ -113,6 +134,7 @@ class Pipeline:
             device_of_rank,
             make_stage=partial(Stage, seed=seed, recompute=recompute == "full"),
             head=self._head,
+            transport=None if member is None else member.transport,
         )
         self.recompute: Recompute = recompute
         bind = partial(self._ranks.bind, run_pair=run_pair)
@@ -144,6 +166,11 @@ class Pipeline:
     def devices(self) -> tuple[torch.device, ...]:
         """Device of each rank."""
         return self._ranks.devices
+
+    @property
+    def peers(self) -> Peers:
+        """What the processes of the pipeline do together; there may be one."""
+        return _ALONE if self._member is None else self._member.peers
 
     @property
     def stages(self) -> tuple[StageInfo, ...]:
@@ -185,6 +212,8 @@ class Pipeline:
         batch = self._cut(inputs, sizes, arguments, plan.schedule.chains)
         record, self.record = self.record, False
         with torch.enable_grad(), self._with_loss(batch, targets, self.steps_done) as weights:
+            if record:
+                self.peers.barrier()  # clocks of all processes start together
             timeline = self._ranks.run(plan.executor, record=record)
             result = self._result(weights, timeline)
         self.steps_done += 1
@@ -210,33 +239,40 @@ class Pipeline:
         batch = self._cut(inputs, sizes, arguments)
         no_weights = (0.0,) * len(sizes)
         with torch.no_grad(), self._eval_mode(), self._ranks.stepping(batch, -1, no_weights):
-            return self._ranks.run_output(plan.executor, sizes)
+            output = self._ranks.run_output(plan.executor, sizes)
+        return self.peers.broadcast(output, self._layout.placement[-1])
 
     # Parameters and state, under the names of `nn.Sequential(*stages)`
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """All parameters, each once."""
-        return self._model.parameters()
+        """All parameters, each once; in a process of its own a rank has its own only."""
+        return (parameter for _, parameter in self.named_parameters())
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """All parameters with the unsplit model's names; a shared one stands once."""
-        return self._model.named_parameters()
+        """Parameters with the unsplit model's names; a shared one stands once."""
+        return (
+            (name, parameter)
+            for name, parameter in self._model.named_parameters()
+            if self._is_here(name)
+        )
 
     def parameters_by_rank(self) -> tuple[tuple[tuple[str, nn.Parameter], ...], ...]:
         """For each rank the parameters it owns; a shared one belongs to its first stage's rank."""
         owned: list[list[tuple[str, nn.Parameter]]] = [[] for _ in range(self.ranks)]
-        owner = {
-            str(member): self._layout.placement[stage]
-            for stage, members in enumerate(self._layout.modules)
-            for member in members
-        }
-        for name, parameter in self._model.named_parameters():
-            owned[owner[name.partition(".")[0]]].append((name, parameter))
+        for name, parameter in self.named_parameters():
+            owned[self._owners[name.partition(".")[0]]].append((name, parameter))
         return tuple(map(tuple, owned))
 
     def state_dict(self) -> dict[str, Any]:
         """The whole model's parameters and buffers; a shared one stands under each of its names."""
-        return dict(self._model.state_dict())
+        state = dict(self._model.state_dict())
+        if self._member is None:
+            return state
+        mine = {name: value for name, value in state.items() if self._is_here(name)}
+        parts = self.peers.gather(mine)
+        whole = None if parts is None else {k: v for part in parts for k, v in part.items()}
+        shared = self.peers.broadcast(whole, 0)
+        return {name: shared[name] for name in state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load what `state_dict` gave, on this or another layout.
@@ -245,7 +281,10 @@ class Pipeline:
             CheckpointError: names or shapes differ.
         """
         try:
-            self._model.load_state_dict(dict(state), strict=True)
+            with warnings.catch_warnings():
+                # Modules of other processes have no memory, and take no more than name and shape.
+                warnings.filterwarnings("ignore", ".*copying from a non-meta parameter.*")
+                self._model.load_state_dict(dict(state), strict=True)
         except RuntimeError as error:
             raise CheckpointError(str(error), path="state_dict") from error
 
@@ -309,9 +348,25 @@ class Pipeline:
             self._head.release()
 
     def _result(self, weights: LossWeights, timeline: tuple[ActionTime, ...] | None) -> StepResult:
+        auxiliary = self._ranks.auxiliary_total(weights.auxiliary)
+        if self._member is not None:
+            auxiliary = self._head.complete(len(weights.gradient), auxiliary, self.peers)
+            timeline = self._timeline_of_all(timeline)
         loss, alone = self._head.result()
-        total = self._ranks.auxiliary_total(weights.auxiliary, loss)
-        return StepResult(loss, alone, total, timeline)
+        return StepResult(loss, alone, auxiliary.to(loss), timeline)
+
+    def _timeline_of_all(
+        self, timeline: tuple[ActionTime, ...] | None
+    ) -> tuple[ActionTime, ...] | None:
+        """The times of all processes, in the first one; None in the others."""
+        parts = None if timeline is None else self.peers.gather(timeline)
+        if parts is None:
+            return None
+        return tuple(sorted(chain.from_iterable(parts), key=attrgetter("start_s")))
+
+    def _is_here(self, name: str) -> bool:
+        """Whether a parameter or buffer of the unsplit model lies in this process."""
+        return self._layout.is_here(self._owners[name.partition(".")[0]])
 
     @contextmanager
     def _eval_mode(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ppframe.runtime.assembly import assemble
+from ppframe.runtime.clock import Clock
 from ppframe.runtime.executor import Executor, RunPair, in_turn
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import Layout
@@ -52,7 +53,7 @@ class LocalRanks:
 
     Args:
         modules: modules of the unsplit model.
-        layout: which stage has which modules and rank.
+        layout: which stage has which modules and rank, and which ranks are here.
         devices: device of each rank.
         make_stage: `Stage` with what all stages have in common.
         head: the loss, at the end of the last stage.
@@ -70,6 +71,7 @@ class LocalRanks:
         transport: Transport | None = None,
     ) -> None:
         self.devices = devices
+        self._layout = layout
         self.streams = RankStreams(devices)
         move = None if len(set(devices)) == 1 and not self.streams.is_cuda else self.streams.move
         self.transport = LocalTransport(move) if transport is None else transport
@@ -93,6 +95,7 @@ class LocalRanks:
         return Executor(
             lowered,
             self._chains,
+            here=None if self._layout.here is None else self._layout.here[0],
             forward_only=forward_only,
             run_pair=run_pair,
             wrap=wrap,
@@ -116,6 +119,8 @@ class LocalRanks:
             runner.begin_step(self._placed(batch.arguments, runner.stage))
             runner.stage.begin_step(step, auxiliary_weights)
         for number, (first, *_) in enumerate(self._chains):
+            if not self._layout.is_here(self._layout.chains[number][0]):
+                continue
             own = batch.of_chain(number)
             inputs = self._placed([batch.inputs[microbatch] for microbatch in own], first.stage)
             first.activations.update(zip(own, inputs, strict=True))
@@ -132,38 +137,33 @@ class LocalRanks:
 
     def run(self, executor: Executor, *, record: bool) -> tuple[ActionTime, ...] | None:
         """Walk a training step."""
-        timeline = None
-        if record:
-            timeline = executor.run_recorded(self.streams.clock())
-        else:
-            executor.run()
-        self.streams.end_step()  # what follows, such as the batch's loss, reads what ranks made
-        return timeline
+        clock = self.streams.clock() if record else None
+        return self._walk(executor, clock)
 
     def run_forward(self, executor: Executor, head: LossHead) -> None:
         """Walk a step without backward; each output goes to the loss and is gone."""
         for runners in self._chains:
             runners[-1].finish_with(_ToLoss(head))
-        executor.run()
-        self.streams.end_step()
+        self._walk(executor)
 
     def run_output(self, executor: Executor, sizes: tuple[int, ...]) -> Any:
-        """Walk a step without backward and join the outputs."""
+        """Walk a step without backward and join the outputs; None where they end elsewhere."""
         outputs: dict[int, Any] = {}
         for runners in self._chains:
             runners[-1].finish_with(outputs)
-        executor.run()
-        self.streams.end_step()
+        self._walk(executor)
+        if not outputs:
+            return None
         return boundary.join([outputs[index] for index in range(len(sizes))], sizes)
 
-    def auxiliary_total(self, weights: Sequence[float], like: Tensor) -> Tensor:
-        """Weighted sum of the auxiliary losses of all stages; 0-dim, on the device of `like`."""
-        total = like.new_zeros((), dtype=torch.float64)
+    def auxiliary_total(self, weights: Sequence[float]) -> Tensor:
+        """Weighted sum of the auxiliary losses of all stages here; 0-dim, in double precision."""
+        total = torch.zeros((), dtype=torch.float64, device=self._chains[0][-1].stage.device)
         for runner in self._runners:
             for microbatch in sorted(runner.auxiliary):
                 for value in runner.auxiliary[microbatch]:
                     total += value.to(total) * weights[microbatch]
-        return total.to(like.dtype)
+        return total
 
     def on_last_device(self, values: Sequence[Any], chains: Sequence[int] = ()) -> Sequence[Any]:
         """The values where the last stage runs, each on its chain; chain 0 where none is given."""
@@ -179,6 +179,19 @@ class LocalRanks:
         self._replicas.release()
         for runner in self._runners:
             runner.release()
+
+    def _walk(
+        self, executor: Executor, clock: Clock | None = None
+    ) -> tuple[ActionTime, ...] | None:
+        timeline = None
+        self.transport.expect(executor.receives)
+        if clock is None:
+            executor.run()
+        else:
+            timeline = executor.run_recorded(clock)
+        self.transport.finish()
+        self.streams.end_step()  # what follows, such as the batch's loss, reads what ranks made
+        return timeline
 
     def _placed(self, values: Sequence[Any], stage: Stage) -> Sequence[Any]:
         """The values on the stage's device; where all ranks are the CPU they are there already."""

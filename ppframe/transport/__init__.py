@@ -2,6 +2,15 @@
 
 from ppframe.transport.base import Direction, Message, Transport
 from ppframe.transport.local import LocalTransport
+from ppframe.transport.peers import Alone, Peers
 from ppframe.transport.recording import RecordingTransport
 
-__all__ = ["Direction", "LocalTransport", "Message", "RecordingTransport", "Transport"]
+__all__ = [
+    "Alone",
+    "Direction",
+    "LocalTransport",
+    "Message",
+    "Peers",
+    "RecordingTransport",
+    "Transport",
+]
