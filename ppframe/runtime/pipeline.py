@@ -168,6 +168,11 @@ class Pipeline:
         return self._ranks.devices
 
     @property
+    def runs_side_by_side(self) -> bool:
+        """Whether ranks run at the same time; those on the CPU of one process take turns."""
+        return self._member is not None or all(device.type == "cuda" for device in self.devices)
+
+    @property
     def peers(self) -> Peers:
         """What the processes of the pipeline do together; there may be one."""
         return _ALONE if self._member is None else self._member.peers

@@ -10,7 +10,7 @@ from typing import Literal, final
 
 import torch
 
-from ppframe.runtime import ActionTime
+from ppframe.runtime import ActionTime, Pipeline
 from ppframe.schedule import Action, Schedule
 from ppframe.simulator import TimelineEntry, replay
 
@@ -38,36 +38,36 @@ class Bubble:
 
 
 def measure_bubble(
-    schedule: Schedule, timeline: Sequence[ActionTime], devices: Sequence[torch.device]
+    schedule: Schedule, timeline: Sequence[ActionTime], source: BubbleSource
 ) -> Bubble:
     """Idle share of a recorded step.
 
     Args:
         schedule: the schedule that ran.
         timeline: when each action ran; communication is no work and counts as idle.
-        devices: device of each rank. Ranks on the CPU of one process take turns.
+        source: how its times are to be read; see `bubble_source`.
     """
-    if bubble_source(devices) == "replayed":
+    if source == "replayed":
         replayed = replay(schedule, _durations(schedule, timeline))
         return Bubble(replayed.bubble_fraction, "replayed")
     worked = _worked(schedule, timeline)
     makespan = max(entry.end_s for entry in worked) - min(entry.start_s for entry in worked)
     busy = sum(entry.end_s - entry.start_s for entry in worked)
-    return Bubble(1.0 - busy / (len(devices) * makespan) if makespan else 0.0, "wall")
+    return Bubble(1.0 - busy / (schedule.ranks * makespan) if makespan else 0.0, "wall")
 
 
 def measured_timeline(
-    schedule: Schedule, timeline: Sequence[ActionTime], devices: Sequence[torch.device]
+    schedule: Schedule, timeline: Sequence[ActionTime], source: BubbleSource
 ) -> tuple[TimelineEntry, ...]:
     """The computations of a recorded step in seconds, ranks side by side.
 
     Args:
         schedule: the schedule that ran.
         timeline: when each action ran.
-        devices: device of each rank. What ranks on the CPU of one process did in turns is put on
-            the schedule by the simulator.
+        source: how its times are to be read. What ranks did in turns is put on the schedule by
+            the simulator.
     """
-    if bubble_source(devices) == "replayed":
+    if source == "replayed":
         return replay(schedule, _durations(schedule, timeline)).timeline
     return tuple(
         TimelineEntry(entry.rank, entry.action, entry.start_s, entry.end_s)
@@ -75,9 +75,9 @@ def measured_timeline(
     )
 
 
-def bubble_source(devices: Sequence[torch.device]) -> BubbleSource:
-    """How steps on these devices are measured; ranks on the CPU of one process take turns."""
-    return "replayed" if any(device.type == "cpu" for device in devices) else "wall"
+def bubble_source(pipeline: Pipeline) -> BubbleSource:
+    """How the steps of a pipeline are measured."""
+    return "wall" if pipeline.runs_side_by_side else "replayed"
 
 
 def _worked(schedule: Schedule, timeline: Sequence[ActionTime]) -> list[ActionTime]:
@@ -97,8 +97,17 @@ def reset_peak_memory(devices: Sequence[torch.device]) -> None:
         _CLEAR_REFS.write_text("5", encoding="ascii")
 
 
+def memory_by_rank(pipeline: Pipeline) -> dict[str, float]:
+    """Peak memory of the ranks; where they are processes, the first one learns that of all."""
+    own = peak_memory_gib(pipeline.devices)
+    if pipeline.peers.size == 1:
+        return own
+    peaks = pipeline.peers.gather(own["memory/rank0_peak_gib"]) or own.values()
+    return {f"memory/rank{rank}_peak_gib": peak for rank, peak in enumerate(peaks)}
+
+
 def peak_memory_gib(devices: Sequence[torch.device]) -> dict[str, float]:
-    """Peak memory under `memory/rank{r}_peak_gib`.
+    """Peak memory in this process under `memory/rank{r}_peak_gib`.
 
     CUDA ranks have what was allocated on their device. Ranks on the CPU share a process: its peak
     of resident memory stands under rank 0.

@@ -137,9 +137,9 @@ def _draw_ran(trainer: Trainer, planned: PlannedStep, run_dir: Path) -> None:
     if trainer.progress.recorded is None:
         return
     step, recorded = trainer.progress.recorded
-    devices = trainer.pipeline.devices
-    timeline = measured_timeline(planned.schedule, recorded, devices)
-    ran = RanStep(step, timeline, bubble_source(devices))
+    source = bubble_source(trainer.pipeline)
+    timeline = measured_timeline(planned.schedule, recorded, source)
+    ran = RanStep(step, timeline, source)
     draw_ran(run_dir, planned, ran, trainer.progress.traces)
 
 

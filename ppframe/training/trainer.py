@@ -17,7 +17,13 @@ from ppframe.stage.batch_loss import LossFunction
 from ppframe.stage.microbatch import batch_size_of
 from ppframe.training.evaluate import evaluate
 from ppframe.training.interrupt import Hold
-from ppframe.training.measure import Bubble, measure_bubble, peak_memory_gib, reset_peak_memory
+from ppframe.training.measure import (
+    Bubble,
+    bubble_source,
+    measure_bubble,
+    memory_by_rank,
+    reset_peak_memory,
+)
 from ppframe.training.update import Update
 
 _log = logging.getLogger(__name__)
@@ -117,6 +123,7 @@ class Trainer:
         self._loss = loss
         self._row: dict[str, float] = {}
         self._bubble: dict[str, float] = {}
+        self._peaks: dict[str, float] = {}
 
     def run(self, sink: Sink) -> None:
         """Do all steps and evaluations; each step's numbers go to the sink in one row.
@@ -167,7 +174,7 @@ class Trainer:
                 "train/grad_norm": grad_norm,
                 **self._speed(batch, elapsed_s),
                 **self._bubble,
-                **peak_memory_gib(self.pipeline.devices),
+                **self._memory(step),
             }
             self._report_nonfinite(step, self._row)
         return dict(self._row)
@@ -206,9 +213,16 @@ class Trainer:
             self.progress.traces[step] = result.timeline
         if self._is_measured(step):
             schedule = self.pipeline.schedule(len(result.microbatch_losses))
-            bubble = measure_bubble(schedule, result.timeline, self.pipeline.devices)
+            source = bubble_source(self.pipeline)
+            bubble = measure_bubble(schedule, result.timeline, source)
             self.progress.bubbles[step] = bubble
             self._bubble = {"pipeline/bubble_fraction": bubble.fraction}
+
+    def _memory(self, step: int) -> dict[str, float]:
+        """Peaks of memory; processes ask each other only in steps that are measured."""
+        if self.pipeline.peers.size == 1 or self._is_measured(step) or not self._peaks:
+            self._peaks = memory_by_rank(self.pipeline)
+        return self._peaks
 
     def _speed(self, batch: Batch, elapsed_s: float) -> dict[str, float]:
         num_samples = batch_size_of(batch.inputs)

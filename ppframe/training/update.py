@@ -8,7 +8,7 @@ from typing import final
 from torch import nn
 from torch.optim import Optimizer
 
-from ppframe.training.clip import clip_global_norm, global_norm
+from ppframe.training.clip import Total, as_it_is, clip_global_norm, global_norm
 from ppframe.training.lr_schedule import LRSchedule
 from ppframe.training.optim import OptimizerFactory
 
@@ -23,6 +23,7 @@ class Update:
         make_optimizer: called once for each rank.
         lr_schedule: (step from 0, total steps) to the multiplier of each group's own rate.
         clip_grad_norm: limit of the norm of all gradients together; None only measures it.
+        total: adds up what each process has of that norm.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Update:
         make_optimizer: OptimizerFactory,
         lr_schedule: LRSchedule,
         clip_grad_norm: float | None = None,
+        total: Total = as_it_is,
     ) -> None:
         trained = [
             [(name, parameter) for name, parameter in owned if parameter.requires_grad]
@@ -43,6 +45,7 @@ class Update:
         self._parameters = [parameter for owned in trained for _, parameter in owned]
         self._lr_schedule = lr_schedule
         self._max_norm = clip_grad_norm
+        self._total = total
         self._groups = [
             (group, float(group["lr"]))
             for optimizer in self.optimizers
@@ -63,9 +66,9 @@ class Update:
         for group, base_lr in self._groups:
             group["lr"] = base_lr * multiplier
         if self._max_norm is None:
-            norm = global_norm(self._parameters)
+            norm = global_norm(self._parameters, self._total)
         else:
-            norm = clip_global_norm(self._parameters, self._max_norm)
+            norm = clip_global_norm(self._parameters, self._max_norm, self._total)
         for optimizer in self.optimizers:
             optimizer.step()
         for optimizer in self.optimizers:

@@ -40,7 +40,7 @@ def test_ranks_that_took_turns_are_put_side_by_side():
             length = 0.0 if "RECV" in text else length
             timeline.append(ActionTime(rank, action, clock, clock + length))
             clock += length
-    bubble = measure_bubble(schedule, timeline, (CPU, CPU))
+    bubble = measure_bubble(schedule, timeline, "replayed")
     assert bubble.source == "replayed"
     assert bubble.fraction == pytest.approx(6 / 18)
 
@@ -51,7 +51,7 @@ def test_ranks_that_ran_side_by_side_are_read_as_they_were():
         (0, "0F0", 0, 1), (0, "0SEND_F0", 1, 1.5), (1, "1RECV_F0", 0, 1.5),
         (1, "1F0", 1.5, 2.5), (1, "1BW0", 2.5, 4.5), (0, "0BW0", 5, 8),
     )  # fmt: skip
-    bubble = measure_bubble(schedule, timeline, (CUDA, CUDA))
+    bubble = measure_bubble(schedule, timeline, "wall")
     assert bubble.source == "wall"
     assert bubble.fraction == pytest.approx(1 - 7 / 16)
 
@@ -62,11 +62,11 @@ def test_a_measured_timeline_has_the_computations_as_they_ran():
         (0, "0F0", 10, 11), (0, "0SEND_F0", 11, 11.5), (1, "1F0", 12, 13), (1, "1BW0", 13, 15),
         (0, "0BW0", 16, 19),
     )  # fmt: skip
-    wall = measured_timeline(schedule, timeline, (CUDA, CUDA))
+    wall = measured_timeline(schedule, timeline, "wall")
     assert [(str(e.action), e.start, e.end) for e in wall] == [
         ("0F0", 10, 11), ("1F0", 12, 13), ("1BW0", 13, 15), ("0BW0", 16, 19),
     ]  # fmt: skip
-    replayed = measured_timeline(schedule, timeline, (CPU, CPU))
+    replayed = measured_timeline(schedule, timeline, "replayed")
     assert {str(e.action): (e.start, e.end) for e in replayed} == {
         "0F0": (0, 1), "1F0": (1, 2), "1BW0": (2, 4), "0BW0": (4, 7),
     }  # fmt: skip
