@@ -13,6 +13,7 @@
     ├── PartitionError              modules can't be shared out over the stages
     ├── StageError                  a stage raised while it ran; names rank, stage and action
     ├── TransportError              a message could not be delivered
+    ├── EngineError                 a process of a rank ended that should not have
     ├── CheckpointError             a checkpoint can't be written or read
     └── InternalError               a fault of ppframe itself
 
@@ -178,6 +179,20 @@ class TransportError(PPFrameError):
         super().__init__(message)
         self.peer = peer
         self.key = str(key)
+
+
+@final
+class EngineError(PPFrameError):
+    """A process of a rank ended that should not have.
+
+    Args:
+        message: what must hold, what it is, what to change.
+        rank: pipeline rank of the process.
+    """
+
+    def __init__(self, message: str, *, rank: int) -> None:
+        super().__init__(message)
+        self.rank = rank
 
 
 @final

@@ -2,5 +2,6 @@
 
 from ppframe.engine.base import Engine, Ranks
 from ppframe.engine.local import LocalEngine
+from ppframe.engine.processes import ProcessesEngine
 
-__all__ = ["Engine", "LocalEngine", "Ranks"]
+__all__ = ["Engine", "LocalEngine", "ProcessesEngine", "Ranks"]

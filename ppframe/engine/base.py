@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar, final
 
 import torch
 
+from ppframe.runtime import Member
+from ppframe.training.clip import Total, as_it_is
 from ppframe.training.interrupt import Hold
 
 Result = TypeVar("Result")
@@ -22,29 +25,43 @@ class Ranks:
     Args:
         devices: device of each pipeline rank.
         hold: context that keeps SIGINT and SIGTERM back until its block has ended.
+        member: which rank this process runs; None where it runs all.
+        total: adds up what each process has of the gradients' squares.
     """
 
     devices: tuple[torch.device, ...]
     hold: Hold
+    member: Member | None = None
+    total: Total = as_it_is
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes files and talks to people."""
+        return self.member is None or self.member.rank == 0
 
 
 class Engine(ABC):
     """Makes ranks, lets work run on them, and takes them away again."""
 
     @abstractmethod
-    def run(self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int) -> Result:
-        """Run `work` and give what it gives.
+    def run(
+        self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
+    ) -> Result:
+        """Run `work` and give what it gives, where ranks are processes what the first one gives.
 
         Every run begins in the same state of the process and leaves the process as it was, so that
         several in a row equal each one alone.
 
         Args:
-            work: gets the ranks; its errors come out unchanged.
+            work: gets the ranks; its errors come out unchanged. Where ranks are processes it is
+                pickled.
             num_ranks: pipeline ranks.
             seed: what the process's own random generators start from.
+            log_dir: folder for the logs of ranks that don't lead; made when there are any.
 
         Raises:
             ConfigError: such ranks can't be had on this machine.
+            EngineError: a process ended that should not have.
             KeyboardInterrupt: Ctrl-C; its subclass `Terminated` for SIGTERM.
 
         Blocking: until the work has ended.

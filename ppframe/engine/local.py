@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, final
 
 import torch
@@ -52,7 +53,14 @@ class LocalEngine(Engine):
                 path="engine.num_threads",
             )
 
-    def run(self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int) -> Result:
+    def run(
+        self,
+        work: Callable[[Ranks], Result],
+        *,
+        num_ranks: int,
+        seed: int,
+        log_dir: Path,  # noqa: ARG002 (every rank leads)
+    ) -> Result:
         """Run the work with signals turned into exceptions and the process's state kept."""
         devices = self.devices(num_ranks)
         with isolated(seed=seed, num_threads=self.num_threads), SignalGuard() as guard:

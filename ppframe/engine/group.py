@@ -1,0 +1,106 @@
+"""The inside of a rank's process: it joins the others, works, and leaves."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from torch import distributed
+
+from ppframe.engine.base import Ranks
+from ppframe.engine.isolation import isolated
+from ppframe.engine.reports import reporting
+from ppframe.engine.stopping import StopTogether
+from ppframe.runtime import Member
+from ppframe.transport import DistributedTransport, Group
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What every rank's process is given.
+
+    Args:
+        work: gets the ranks.
+        seed: what the process's own random generators start from.
+        devices: device of each rank.
+        num_threads: threads within a tensor operation.
+        timeout_s: after how long without a message a rank takes another one for hung.
+        folder: shared by the ranks and the launching process: reports, and the note to stop.
+        log_dir: folder for the logs of ranks that don't lead.
+    """
+
+    work: Callable[[Ranks], Any]
+    seed: int
+    devices: tuple[torch.device, ...]
+    num_threads: int
+    timeout_s: float
+    folder: Path
+    log_dir: Path
+
+
+def run_rank(job: Job) -> Any:
+    """Work as the rank that the environment names; gives what the work gives on rank 0."""
+    rank = int(os.environ["RANK"])
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launching process hears it, and tells all
+    if rank:
+        _log_to(job.log_dir / f"rank{rank}.log", rank)
+    with reporting(job.folder, rank), _joined(job) as peers:
+        stop = StopTogether(job.folder, peers)
+        transport = DistributedTransport(
+            rank, device=job.devices[rank], timeout_s=job.timeout_s
+        )
+        member = Member(rank, transport, peers)
+        ranks = Ranks((job.devices[rank],) * len(job.devices), stop.hold, member, stop.total)
+        with isolated(seed=job.seed, num_threads=job.num_threads):
+            try:
+                result = job.work(ranks)
+            except KeyboardInterrupt:
+                return None
+        peers.barrier()
+    return result if rank == 0 else None
+
+
+@contextmanager
+def _joined(job: Job) -> Iterator[Group]:
+    """In the group of all ranks."""
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    distributed.init_process_group("gloo", timeout=timedelta(seconds=job.timeout_s))
+    try:
+        yield Group()
+    finally:
+        distributed.destroy_process_group()
+
+
+def _die_with_parent() -> None:
+    """Leave no orphan, not even where the launching process is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+
+def _log_to(path: Path, rank: int) -> None:
+    """Send what this process prints and logs to a file, with its rank in each line of the log."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+    logging.basicConfig(
+        level=logging.INFO,
+        format=f"%(asctime)s rank {rank} %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )

@@ -1,0 +1,119 @@
+"""The processes engine: each rank in a process of its own, on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast, final
+
+import torch
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from ppframe.engine.base import Engine, Ranks, Result
+from ppframe.engine.group import Job, run_rank
+from ppframe.engine.local import Device, LocalEngine
+from ppframe.engine.reports import first_cause
+from ppframe.engine.stopping import StopSign, error_of
+from ppframe.errors import ConfigError
+from ppframe.registry import register
+
+
+@register("engine", "processes")
+def processes(
+    *, device: Device = "auto", num_threads: int | None = None, timeout_s: float = 600.0
+) -> Engine:
+    """Each rank in a process of its own, all on this machine.
+
+    Args:
+        device: `cpu`; `cuda`: one device for each rank, in turn where there are fewer; `auto`:
+            `cuda` where there is one.
+        num_threads: threads within a tensor operation of a rank; None shares the cores out.
+        timeout_s: a rank that waits for another one for longer ends the run.
+
+    Raises:
+        ConfigError: an option is out of range.
+    """
+    if not timeout_s > 0:
+        raise ConfigError(f"must be above 0, but is {timeout_s}.", path="engine.timeout_s")
+    return ProcessesEngine(LocalEngine(device, num_threads), timeout_s)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ProcessesEngine(Engine):
+    """Starts the ranks through torch's elastic launcher; see `processes` for the options."""
+
+    local: LocalEngine
+    timeout_s: float
+
+    def run(
+        self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
+    ) -> Result:
+        """Run the work in `num_ranks` new processes; gives what it gives on rank 0."""
+        with tempfile.TemporaryDirectory(prefix="ppframe_") as folder, _handlers_kept():
+            job = Job(
+                work=work,
+                seed=seed,
+                devices=self.local.devices(num_ranks),
+                num_threads=self._num_threads(num_ranks),
+                timeout_s=self.timeout_s,
+                folder=Path(folder),
+                log_dir=log_dir,
+            )
+            with StopSign(Path(folder)) as sign:
+                results = _launch(job, num_ranks)
+            if sign.arrived is not None:
+                raise error_of(sign.arrived)
+        return cast(Result, results[0])
+
+    def _num_threads(self, num_ranks: int) -> int:
+        return self.local.num_threads or max(1, torch.get_num_threads() // num_ranks)
+
+
+def _launch(job: Job, num_ranks: int) -> dict[int, object]:
+    """What each rank gives.
+
+    Raises:
+        PPFrameError: the error that began it, where a rank failed.
+    """
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=num_ranks,
+        run_id=uuid.uuid4().hex,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        local_addr="127.0.0.1",
+        max_restarts=0,
+        monitor_interval=0.05,
+        start_method="spawn",
+        signals_to_handle="SIGHUP,SIGQUIT",  # the others are ours
+    )
+    try:
+        results: dict[int, object] = elastic_launch(config, run_rank)(job)
+    except ChildFailedError as error:
+        exit_codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+        raise first_cause(job.folder, exit_codes) from None
+    return results
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Signal handlers and environment as they were, at the end; the launcher changes both."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    environment = dict(os.environ)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        os.environ.clear()
+        os.environ.update(environment)

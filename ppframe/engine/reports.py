@@ -1,0 +1,161 @@
+"""What a rank's process says of its error, and which of several was the first cause.
+
+When one rank fails, the others lose their connection to it and fail as well, mostly sooner than
+anybody can stop them. So each leaves a report, those that only lost a connection say so, and the
+launching process raises the first of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import final
+
+from ppframe.errors import (
+    CheckpointError,
+    ConfigError,
+    EngineError,
+    Fault,
+    PPFrameError,
+    StageError,
+    TransportError,
+)
+
+
+class RemoteError(Exception):
+    """An exception of another process; subclasses bear the original's name.
+
+    Args:
+        message: the original's.
+        trace: its traceback, as text.
+    """
+
+    def __init__(self, message: str, trace: str) -> None:
+        super().__init__(message)
+        self.add_note(trace)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """An error of a rank's process.
+
+    Args:
+        rank: pipeline rank.
+        kind: name of the exception's class.
+        message: its text.
+        trace: its traceback.
+        is_echo: whether it says only that another rank went away.
+        time_s: when, in seconds since the epoch.
+        stage: of a `StageError`.
+        action: of a `StageError`.
+        faults: of a `ConfigError`: pairs of path and message.
+        path: of a `CheckpointError`.
+    """
+
+    rank: int
+    kind: str
+    message: str
+    trace: str
+    is_echo: bool
+    time_s: float
+    stage: int | None = None
+    action: str = ""
+    faults: tuple[tuple[str, str], ...] = ()
+    path: str = ""
+
+
+@contextmanager
+def reporting(folder: Path, rank: int) -> Iterator[None]:
+    """Leave a report of any exception that passes."""
+    try:
+        yield
+    except Exception as error:
+        _path(folder, rank).write_text(json.dumps(asdict(_report(rank, error))), encoding="utf-8")
+        raise
+
+
+def first_cause(folder: Path, exit_codes: Mapping[int, int]) -> PPFrameError:
+    """The error that began it.
+
+    Args:
+        folder: where the ranks left their reports.
+        exit_codes: of the ranks that ended with an error; negative for a signal.
+    """
+    reports = [_read(path) for path in folder.glob("report_*.json")]
+    reported = {report.rank for report in reports}
+    silent = [rank for rank in exit_codes if rank not in reported]
+    for report in sorted(reports, key=lambda report: report.time_s):
+        if not report.is_echo:
+            return _error_of(report)
+    if silent:
+        return _death_of(silent[0], exit_codes[silent[0]])
+    if reports:
+        return _error_of(min(reports, key=lambda report: report.time_s))
+    return EngineError("every rank must run to its end, but the launcher failed.", rank=0)
+
+
+def _report(rank: int, error: Exception) -> Report:
+    cause: BaseException = error.cause if isinstance(error, StageError) else error
+    trace = "".join(traceback.format_exception(cause)).rstrip()
+    faults = error.faults if isinstance(error, ConfigError) else ()
+    return Report(
+        rank=rank,
+        kind=type(cause).__name__,
+        message=str(cause),
+        trace=trace,
+        is_echo=isinstance(cause, TransportError),
+        time_s=time.time(),
+        stage=error.stage if isinstance(error, StageError) else None,
+        action=error.action if isinstance(error, StageError) else "",
+        faults=tuple((fault.path, fault.message) for fault in faults),
+        path=error.path if isinstance(error, CheckpointError) else "",
+    )
+
+
+def _read(path: Path) -> Report:
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    fields["faults"] = tuple(map(tuple, fields["faults"]))
+    return Report(**fields)
+
+
+def _error_of(report: Report) -> PPFrameError:
+    original = type(report.kind, (RemoteError,), {})(report.message, report.trace)
+    error: PPFrameError
+    if report.stage is not None:
+        error = StageError(
+            rank=report.rank, stage=report.stage, action=report.action, cause=original
+        )
+    elif report.faults:
+        error = ConfigError([Fault(path, message) for path, message in report.faults])
+    elif report.path:
+        error = CheckpointError(report.message, path=report.path)
+    else:
+        error = EngineError(
+            f"rank {report.rank} must run to its end, but raised {report.kind}: {report.message}",
+            rank=report.rank,
+        )
+    error.__cause__ = original
+    return error
+
+
+def _death_of(rank: int, exit_code: int) -> EngineError:
+    if exit_code < 0:
+        how = f"was killed by {signal.Signals(-exit_code).name}"
+    else:
+        how = f"exited with code {exit_code}"
+    return EngineError(
+        f"the process of rank {rank} must run to its end, but {how}. If nobody did that on "
+        "purpose, the system may have run out of memory.",
+        rank=rank,
+    )
+
+
+def _path(folder: Path, rank: int) -> Path:
+    return folder / f"report_{rank}.json"
