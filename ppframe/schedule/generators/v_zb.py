@@ -89,8 +89,9 @@ def v_zb(
         Qi et al., Pipeline Parallelism with Controllable Memory, 2024, arXiv 2405.15362, section 3,
         for the block; its ends are pulled together as the authors' program does. With fewer than
         2 P microbatches the shorter of that and the schedule of 2 P without the last ones. The
-        passes are after Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241, section
-        6: two of them give the bubble rates of ZB-V in Table 8, all together the same or less.
+        passes are after Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241,
+        section 6: two of them give the bubble rates of ZB-V in Table 8, all of them the same or
+        less.
 
     Example:
         >>> v_zb(2, 1).actions
