@@ -145,6 +145,13 @@ def test_options_that_builders_refuse_are_faults_too(tmp_path: Path) -> None:
     [
         ({"pipeline.microbatch_size": 32}, "pipeline.microbatch_size", "at most pipeline.batch"),
         ({"pipeline.ranks": 9}, "pipeline.ranks", "at most 4 ranks"),
+        ({"pipeline.ranks": 1_000_000}, "pipeline.ranks", "at most 4 ranks"),
+        ({"pipeline.chunks_per_rank": 1_000_000}, "pipeline.ranks", "Use far fewer chunks per"),
+        (
+            {"pipeline.batch_size": 10**9, "pipeline.microbatch_size": 1},
+            "pipeline.microbatch_size",
+            "at most 1048576 passes",
+        ),
         ({"pipeline.partition": [1, 2]}, "pipeline.partition", "4 counts with sum 8"),
         (
             {"schedule.name": "1f1b", "pipeline.chunks_per_rank": 2},

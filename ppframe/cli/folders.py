@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
@@ -12,9 +14,11 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 import ppframe
 from ppframe.config.plain import register_resolver
+from ppframe.errors import ConfigError
 
 _MAX_NAME_BYTES = 120
 _HASH_LETTERS = 8
+_TRIED_BYTES = 1 << 15  # about what Hydra and the start of a run write
 _RESOLVER = "ppframe.bounded"
 
 
@@ -68,9 +72,31 @@ def claim_folder(wanted: Path) -> Path:
 
     Returns:
         the folder made.
+
+    Raises:
+        ConfigError: it can't be made, or nothing can be written into it.
     """
     wanted = bounded(wanted)
-    wanted.parent.mkdir(parents=True, exist_ok=True)
+    with _told(wanted):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        folder = _claimed(wanted)
+        _try_to_write(folder)
+    return folder
+
+
+def writable_folder(wanted: Path) -> Path:
+    """The folder itself, made where it is not there; others may have it too.
+
+    Raises:
+        ConfigError: it can't be made, or nothing can be written into it.
+    """
+    with _told(wanted):
+        wanted.mkdir(parents=True, exist_ok=True)
+        _try_to_write(wanted)
+    return wanted
+
+
+def _claimed(wanted: Path) -> Path:
     number = 1
     while True:
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
@@ -80,6 +106,27 @@ def claim_folder(wanted: Path) -> Path:
             number += 1
         else:
             return folder
+
+
+def _try_to_write(folder: Path) -> None:
+    probe = folder / f".probe.{os.getpid()}"
+    try:
+        probe.write_bytes(bytes(_TRIED_BYTES))
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """What the operating system refuses, as the fault that it is."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"the folder of the run must be one that can be made and written into, but is "
+            f"{folder}, which gave: {error.strerror or error}. Start somewhere else, or set "
+            "hydra.run.dir (hydra.sweep.dir for a sweep) to another folder."
+        ) from error
 
 
 def bounded(path: Path) -> Path:

@@ -14,6 +14,7 @@ from ppframe.cli.folders import (
     bounded_interpolation,
     claim_folder,
     hidden_files,
+    writable_folder,
 )
 from ppframe.cli.overrides import Vetted, vet
 from ppframe.config import Launch, load_config
@@ -29,7 +30,8 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
 
     Raises:
         ConfigError: with every fault of the command line and of the configuration; in a sweep only
-            with those that all jobs share, since others don't stop the rest.
+            with those that all jobs share, since others don't stop the rest. Or the folder of the
+            run can't be had.
     """
     folder = Path.cwd()
     composer = Composer.from_arguments(arguments)
@@ -42,7 +44,7 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
     key = "hydra.sweep.dir" if vetted.sweeps else "hydra.run.dir"
     chosen = [override for override in overrides if override.partition("=")[0] == key]
     wanted = folder / str(select(composer.compose(vetted.runs[0]).whole, key))
-    made = bounded(wanted) if chosen else claim_folder(wanted)
+    made = writable_folder(bounded(wanted)) if chosen else claim_folder(wanted)
     folders = {key: str(made)}
     if vetted.sweeps:
         subdir = raw_tree(composer.compose(vetted.runs[0]).whole)["hydra"]["sweep"]["subdir"]

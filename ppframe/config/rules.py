@@ -16,6 +16,9 @@ from ppframe.schedule import schedule_facts
 from ppframe.schedule.cost import Cost
 from ppframe.training.optim import optimizer_from_class
 
+# Microbatches times stages that a step may have: eight times 64 ranks of two chunks with 1024
+# microbatches. A schedule of that size takes seconds to make and to prove.
+_MAX_PASSES = 1 << 20
 _CHEAP_KINDS = ("loss", "optimizer", "lr_schedule", "engine", "cost")
 # What a generator calls its numbers, and where the configuration has them.
 _GENERATOR_PATHS = {
@@ -109,6 +112,14 @@ def _usable(component: Any) -> Cost | None:
 def _schedule_and_modules(
     component: Component, pipeline: PipelineConfig, model: ModelConfig, cost: Cost | None
 ) -> Iterator[Fault]:
+    num_chunks = _known_chunks(component, pipeline) or 1
+    refused = [
+        *_modules_fill_stages(num_chunks, pipeline, model, at_least=True),
+        *_few_enough_passes(num_chunks, pipeline),
+    ]
+    if refused:  # the schedule is not even made
+        yield refused[0]
+        return
     try:
         fit = fitting(cost, _num_stages(component, pipeline))
         schedule = make_schedule(component, pipeline, cost=fit)
@@ -149,15 +160,33 @@ def _profile_and_run(
 
 def _num_stages(component: Component, pipeline: PipelineConfig) -> int | None:
     """How many stages a schedule has; None where it can't be made."""
-    chunks = pipeline.chunks_per_rank
-    try:
-        facts = None if component.name is None else schedule_facts(component.name)
-        if chunks is None:
-            made = facts or make_schedule(component, pipeline)
-            chunks = made.chunks_per_rank
-    except PPFrameError:
-        return None
-    return pipeline.ranks * chunks
+    chunks = _known_chunks(component, pipeline)
+    if chunks is None and not list(_few_enough_passes(1, pipeline)):
+        try:
+            chunks = make_schedule(component, pipeline).chunks_per_rank
+        except PPFrameError:
+            return None
+    return None if chunks is None else pipeline.ranks * chunks
+
+
+def _known_chunks(component: Component, pipeline: PipelineConfig) -> int | None:
+    """Chunks per rank; None where only the schedule itself, once it is made, can tell."""
+    if pipeline.chunks_per_rank is not None:
+        return pipeline.chunks_per_rank
+    facts = None if component.name is None else schedule_facts(component.name)
+    return None if facts is None else facts.chunks_per_rank
+
+
+def _few_enough_passes(chunks_per_rank: int, pipeline: PipelineConfig) -> Iterator[Fault]:
+    """A step that no memory holds the schedule of is refused before it is made."""
+    num_stages, num_microbatches = pipeline.ranks * chunks_per_rank, pipeline.num_microbatches
+    if num_stages * num_microbatches > _MAX_PASSES:
+        yield Fault(
+            "pipeline.microbatch_size",
+            f"must make at most {_MAX_PASSES} passes of a microbatch through a stage in a step, "
+            f"but makes {num_stages * num_microbatches} (stages {num_stages}, microbatches "
+            f"{num_microbatches}). Raise it, or lower pipeline.batch_size or the number of ranks.",
+        )
 
 
 def _as_configured(fault: Fault) -> Fault:
@@ -169,18 +198,27 @@ def _as_configured(fault: Fault) -> Fault:
 
 
 def _modules_fill_stages(
-    chunks_per_rank: int, pipeline: PipelineConfig, model: ModelConfig
+    chunks_per_rank: int, pipeline: PipelineConfig, model: ModelConfig, *, at_least: bool = False
 ) -> Iterator[Fault]:
+    """Every stage gets a module, and those that are counted out are all modules.
+
+    Args:
+        chunks_per_rank: of the schedule.
+        pipeline: ranks and partition.
+        model: its modules.
+        at_least: the schedule may have more chunks; then the partition is not looked at.
+    """
     num_stages, num_modules = pipeline.ranks * chunks_per_rank, model.num_modules
     if num_stages > num_modules:
+        most = num_modules // chunks_per_rank
+        few = f"at most {most} rank{'s' * (most > 1)}, fewer" if most else "far fewer"
         yield Fault(
             "pipeline.ranks",
             f"must make at most as many stages as the model has chunks, {num_modules}, but makes "
-            f"{num_stages} (ranks {pipeline.ranks}, chunks per rank {chunks_per_rank}). Use at "
-            f"most {num_modules // chunks_per_rank} ranks, fewer chunks per rank, or a deeper "
-            "model.",
+            f"{num_stages} (ranks {pipeline.ranks}, chunks per rank {chunks_per_rank}). Use {few} "
+            "chunks per rank, or a deeper model.",
         )
-    elif not isinstance(pipeline.partition, str):
+    elif not at_least and not isinstance(pipeline.partition, str):
         counts = pipeline.partition
         if len(counts) != num_stages or sum(counts) != num_modules:
             yield Fault(

@@ -70,22 +70,36 @@ class RunRecorder:
         trace: TracebackType | None,
     ) -> None:
         try:
-            with self._hold():
-                self._close(error)
+            with self._hold(), ExitStack() as stack:
+                stack.callback(self._finish)
+                self._keep(error)
         except Exception as closing:
             if error is None:
                 raise
             error.add_note(f"Closing the run then failed as well: {closing!r}")
 
-    def _close(self, error: BaseException | None) -> None:
-        summary = Summary(
+    def _keep(self, error: BaseException | None) -> None:
+        """Write the summary. A signal that breaks in lets it be written anew, then goes on."""
+        signalled: KeyboardInterrupt | None = None
+        is_kept = False
+        while not is_kept:
+            try:
+                self._summary = self._summed_up(error)
+                write_summary(self._summary)
+                is_kept = True
+            except KeyboardInterrupt as signal:
+                signalled = signal
+        if signalled is not None:
+            raise signalled
+
+    def _summed_up(self, error: BaseException | None) -> Summary:
+        return Summary(
             mode=self.run.job_type,
             wall_s=time.perf_counter() - self._started_s,
             run_dir=str(self.run.run_dir),
             **ending(error),
             **self._facts(),
         )
-        self._summary = summary
-        with ExitStack() as stack:
-            stack.callback(self.sink.finish, summary.as_dict(), summary.exit_code)
-            write_summary(summary)
+
+    def _finish(self) -> None:
+        self.sink.finish(self.summary.as_dict(), self.summary.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from ppframe.cli.folders import (
     hidden_files,
     own_conf_folder,
     register_bounds,
+    writable_folder,
 )
+from ppframe.errors import ConfigError
 
 
 def test_launches_in_the_same_second_get_different_folders(tmp_path: Path) -> None:
@@ -29,6 +32,35 @@ def test_launches_in_the_same_second_get_different_folders(tmp_path: Path) -> No
     assert len(set(folders)) == 16
     assert all(folder.is_dir() for folder in folders)
     assert {wanted, wanted.with_name("12-00-00-2")} <= set(folders)
+
+
+@pytest.mark.parametrize("impossible", ["a_file", "a_file/below", "/proc/no/folder"])
+def test_a_folder_that_cannot_be_made_is_a_fault_of_one_line(
+    impossible: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a_file").touch()
+    with pytest.raises(ConfigError, match="must be one that can be made") as caught:
+        writable_folder(tmp_path / impossible)
+    assert str(tmp_path / impossible) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match="must be one that can be made"):
+        claim_folder(tmp_path / impossible / "run")
+
+
+def test_a_folder_without_room_is_a_fault_and_trying_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert writable_folder(tmp_path) == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+    def full(path: Path, _: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ConfigError, match="No space left on device"):
+        writable_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @settings(max_examples=50)

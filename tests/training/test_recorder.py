@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
 
 from ppframe.errors import InternalError
 from ppframe.metrics import RunInfo, Sink
+from ppframe.training import recorder as recorder_module
 from ppframe.training.interrupt import Terminated
 from ppframe.training.recorder import RunRecorder
+from ppframe.training.summary import write_summary
 from tests.training.toy import MemorySink
 
 
@@ -53,6 +56,30 @@ def test_an_error_is_in_the_summary_and_goes_on(tmp_path, error, status, exit_co
     summary = read(tmp_path)
     assert (summary["status"], summary["exit_code"], summary["error"]) == (status, exit_code, text)
     assert sink.exit_code == exit_code
+
+
+def test_signals_that_keep_coming_while_it_closes_make_no_false_summary(tmp_path):
+    sink = MemorySink()
+    outcomes = iter([KeyboardInterrupt(), KeyboardInterrupt(), None])
+
+    def written(summary):
+        if (signal := next(outcomes)) is not None:
+            raise signal
+        write_summary(summary)
+
+    def run() -> None:
+        with RunRecorder(RunInfo(run_dir=tmp_path), [sink]) as recorder:
+            recorder.start(None, lambda: {"steps": 10, "final_loss": 0.5})
+            raise KeyboardInterrupt
+
+    with (
+        mock.patch.object(recorder_module, "write_summary", written),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        run()
+    summary = read(tmp_path)
+    assert (summary["steps"], summary["status"]) == (10, "interrupted")
+    assert summary == sink.summary
 
 
 def test_a_failure_before_the_sinks_start_leaves_a_summary_too(tmp_path):

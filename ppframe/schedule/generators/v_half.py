@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
-from ppframe.schedule.generators.v_blocks import Block, v_rows
+from ppframe.schedule.generators.v_blocks import v_rows
+from ppframe.schedule.generators.v_offsets import Offsets
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
 
@@ -69,12 +70,6 @@ def v_half(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
         >>> v_half(2, 1).actions
         ((0F0, 3F0, 3B0, 3W0, 0B0, 0W0), (1F0, 2F0, 2B0, 1B0, 2W0, 1W0))
     """
-    rows = v_rows([half_block(rank, ranks) for rank in range(ranks)], microbatches)
-    return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-half")
-
-
-def half_block(rank: int, ranks: int) -> Block:
-    """The slots of microbatch 0 on a rank."""
     gap = 0 if ranks % 2 else 3  # for even P, backwards would meet forwards
-    turn, back = 3 * ranks - 1, 6 * ranks - 2
-    return Block(2 * rank, turn - 1 - rank, turn + gap + 2 * rank, back + gap - rank)
+    rows = v_rows(Offsets(2, 1, at_top=gap, before_back=1).blocks(ranks), microbatches)
+    return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-half")

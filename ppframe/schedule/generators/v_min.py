@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
-from ppframe.schedule.generators.v_blocks import Block, v_rows
+from ppframe.schedule.generators.v_blocks import v_rows
+from ppframe.schedule.generators.v_offsets import Offsets
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
 
@@ -68,12 +69,6 @@ def v_min(ranks: int, microbatches: int, chunks_per_rank: int = 2) -> Schedule:
         >>> v_min(2, 1).actions
         ((0F0, 3F0, 3B0, 3W0, 0B0, 0W0), (1F0, 2F0, 2B0, 1B0, 2W0, 1W0))
     """
-    rows = v_rows([min_block(rank, ranks) for rank in range(ranks)], microbatches)
-    return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-min")
-
-
-def min_block(rank: int, ranks: int) -> Block:
-    """The slots of microbatch 0 on a rank."""
     gap = 0 if ranks % 3 else 2  # where 3 divides P, backwards would meet forwards
-    turn, back = 2 * ranks, 4 * ranks - 1
-    return Block(rank, turn - 1 - rank, turn + gap + rank, back + gap - rank)
+    rows = v_rows(Offsets(1, 1, at_top=gap).blocks(ranks), microbatches)
+    return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-min")

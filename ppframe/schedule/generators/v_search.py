@@ -84,7 +84,7 @@ class VPass:
         """Run all of so many microbatches; False where memory or the order stops that."""
         self._microbatches = microbatches
         self._fill()
-        return self._turn() and self._rounds()
+        return self._turn() and self._rounds() and self._clock.most_held <= self._limit
 
     def _fill(self) -> None:
         """Forwards of the first chunk until the first microbatch comes back on the second.
@@ -112,7 +112,7 @@ class VPass:
             while self._is_behind(rank):
                 if not self._one_more(rank, next(chunks)):
                     return False
-        return self._clock.most_held <= self._limit
+        return True
 
     def _one_more(self, rank: int, chunk: int) -> bool:
         """A forward of this chunk on a rank and all below; False: the input of one isn't known."""
@@ -175,28 +175,21 @@ class VPass:
         """Run weight gradients that memory asks for or a wait leaves time for, then the action.
 
         Returns:
-            whether it ran: it does not when its input is not known, or memory does not allow it.
+            whether it ran: it does not when its input is not known.
         """
-        arrival, rank, times = (
-            self._clock.arrival(kind, stage),
-            self._clock.rank_of(stage),
-            self._times,
-        )
+        clock, times = self._clock, self._times
+        arrival, rank = clock.arrival(kind, stage), clock.rank_of(stage)
         if arrival is None:
             return False
-        pending, more = self._clock.pending[rank], 1.0 if kind is F else times.share[stage] - 1
-        if self._clock.held[rank] - sum(times.share[s] for s in pending) + more > self._limit:
-            return False
-        while self._clock.held[rank] + more > self._limit:
-            self._clock.run_weights(rank)
-        while (
-            pending and self._clock.now[rank] + times.weights[pending[0]] <= arrival + times.slack
-        ):
-            self._clock.run_weights(rank)
-        waited = self._clock.waited[rank] + arrival - self._clock.now[rank]
-        if pending and self._fills(kind, stage) and waited > self._clock.most_waited + times.slack:
-            self._clock.run_weights(rank)
-        return self._clock.run(kind, stage)
+        pending, more = clock.pending[rank], 1.0 if kind is F else times.share[stage] - 1
+        while pending and clock.held[rank] + more > self._limit:
+            clock.run_weights(rank)
+        while pending and clock.now[rank] + times.weights[pending[0]] <= arrival + times.slack:
+            clock.run_weights(rank)
+        waited = clock.waited[rank] + arrival - clock.now[rank]
+        if pending and self._fills(kind, stage) and waited > clock.most_waited + times.slack:
+            clock.run_weights(rank)
+        return clock.run(kind, stage)
 
     def _fills(self, kind: ActionKind, stage: int) -> bool:
         """Whether a gap before this that is too short for a weight gradient may hold one."""

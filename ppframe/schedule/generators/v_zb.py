@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ppframe.errors import ConfigError
 from ppframe.schedule.cost import Cost
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
-from ppframe.schedule.generators.v_blocks import Block, v_rows
-from ppframe.schedule.generators.v_half import half_block
-from ppframe.schedule.generators.v_min import min_block
+from ppframe.schedule.generators.v_blocks import v_rows
+from ppframe.schedule.generators.v_offsets import Offsets, best_within
 from ppframe.schedule.generators.v_search import v_search
 from ppframe.schedule.generators.zbv import zbv
 from ppframe.schedule.ir import Schedule
@@ -30,6 +27,8 @@ def _peak(shape: Shape) -> tuple[int, ...] | None:
         return None
     return (2 * ranks,) * ranks
 
+
+BLOCK = Offsets(down=4, back=2)
 
 FACTS = ScheduleFacts(
     summary="two stages of each rank in a V, no bubble between the ends of a rank, memory as 1F1B",
@@ -65,8 +64,8 @@ def v_zb(
 
     With options the order is searched instead: of four greedy passes with the given times,
     latencies and memory, of this block and of `zbv` the one whose longest span (of a rank, from its
-    first start to its last end) is least; for a limit below P of the passes and the larger of
-    `v-half` and `v-min` that keeps it.
+    first start to its last end) is least. A limit below P stops most passes: then the best of
+    the other blocks that keep it is taken, `v-half` and `v-min` among them.
 
     Args:
         ranks: pipeline ranks (P), any.
@@ -90,26 +89,20 @@ def v_zb(
         Qi et al., Pipeline Parallelism with Controllable Memory, 2024, arXiv 2405.15362, section 3,
         for the block; its ends are pulled together as the authors' program does. With fewer than
         2 P microbatches the shorter of that and the schedule of 2 P without the last ones. The
-        search is the one of Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241,
-        section 6: its first two passes give the bubble rates of ZB-V in Table 8, the other two of
-        ours never more than these.
+        passes are after Qi et al., Zero Bubble Pipeline Parallelism, 2023, arXiv 2401.10241,
+        section 6: two of them give the bubble rates of ZB-V in Table 8, all of them the same or
+        less.
 
     Example:
         >>> v_zb(2, 1).actions
         ((0F0, 3F0, 3B0, 3W0, 0B0, 0W0), (1F0, 2F0, 2B0, 1B0, 2W0, 1W0))
     """
     if cost is None and memory_limit is None:
-        rows = _repeated(zb_block, ranks, microbatches)
+        rows = v_rows(BLOCK.blocks(ranks), microbatches)
     else:
         limit = ranks if memory_limit is None else memory_limit
         rows = _searched(ranks, microbatches, cost, limit)
     return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-zb")
-
-
-def zb_block(rank: int, ranks: int) -> Block:
-    """The slots of microbatch 0 on a rank."""
-    turn, back = 6 * ranks - 4, 12 * ranks - 9
-    return Block(4 * rank, turn - 1 - 2 * rank, turn + 4 * rank, back - 2 * rank)
 
 
 def _searched(ranks: int, microbatches: int, cost: Cost | None, limit: float) -> Rows:
@@ -122,13 +115,9 @@ def _searched(ranks: int, microbatches: int, cost: Cost | None, limit: float) ->
             "more.",
             path="schedule.memory_limit",
         )
-    if limit >= ranks:
-        others = [_repeated(zb_block, ranks, microbatches), zbv(ranks, microbatches).actions]
+    if limit < ranks:
+        others = [best_within(ranks, microbatches, cost, limit)]
     else:
-        block = half_block if limit >= (ranks + 2) // 2 else min_block
-        others = [_repeated(block, ranks, microbatches)]
+        block = v_rows(BLOCK.blocks(ranks), microbatches)
+        others = [block, zbv(ranks, microbatches).actions]
     return v_search(microbatches, cost, limit, others)
-
-
-def _repeated(block: Callable[[int, int], Block], ranks: int, microbatches: int) -> Rows:
-    return v_rows([block(rank, ranks) for rank in range(ranks)], microbatches)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ppframe.schedule import Placement, Schedule, build_schedule
+from ppframe.schedule import Placement, Schedule, build_schedule, verify
 from ppframe.schedule.action import ActionKind
 from ppframe.schedule.cost import Cost
 from ppframe.schedule.generators.v_clock import Clock
@@ -70,9 +70,24 @@ def test_every_variant_gives_the_handwritten_order_for_equal_times(variant: VVar
     assert [row[:40] for row in clock.rows()] == steady
 
 
-def test_a_pass_that_lacks_memory_stops() -> None:
+def test_a_pass_that_lacks_memory_does_not_count() -> None:
     times = Times.of(None, 8)
     assert not VPass(Clock(times, 12), times, 6, PUBLISHED[0]).runs_to_its_end(12)
+
+
+@pytest.mark.parametrize(
+    ("microbatches", "limit", "cost"),
+    [
+        (6, 7, Cost((1, 0, 1, 1), 1, (0, 0, 1, 1))),  # nobody's next backward can come
+        (5, 4, Cost((8, 1, 2, 2), 1, 1)),  # rank 0 is too slow for the turn of rank 1
+    ],
+)
+def test_a_pass_that_gets_stuck_does_not_count(microbatches: int, limit: int, cost: Cost) -> None:
+    times = Times.of(cost, 4)
+    stuck = VPass(Clock(times, microbatches), times, limit, PUBLISHED[0])
+    assert not stuck.runs_to_its_end(microbatches)
+    schedule = build_schedule("v-zb", 2, microbatches, cost=cost, memory_limit=limit / 2)
+    verify(schedule)
 
 
 def test_the_best_of_passes_and_given_orders_is_taken() -> None:
