@@ -36,7 +36,7 @@ from ppframe.data import Dataset
 from ppframe.engine import Engine, Ranks
 from ppframe.errors import ConfigError, Fault, PPFrameError
 from ppframe.metrics import RunInfo, Sink
-from ppframe.runtime import Pipeline
+from ppframe.runtime import Member, Pipeline
 from ppframe.schedule.cost import Cost
 from ppframe.stage.batch_loss import LossFunction
 from ppframe.stage.randomness import mixed
@@ -149,7 +149,10 @@ def build_cost(config: RunConfig) -> Cost:
 
 
 def build_pipeline(
-    config: RunConfig, parts: Parts, devices: Sequence[torch.device] | None = None
+    config: RunConfig,
+    parts: Parts,
+    devices: Sequence[torch.device] | None = None,
+    member: Member | None = None,
 ) -> Pipeline:
     """The pipeline of the configured ranks, chunks and schedule.
 
@@ -157,6 +160,7 @@ def build_pipeline(
         config: the run.
         parts: the modules and the loss among them.
         devices: one for each rank; None leaves the modules where they are.
+        member: which rank this process runs; None where it runs all.
     """
     asked, cost = config.pipeline, build_cost(config)
     with chdir(config.launch.folder):
@@ -175,6 +179,7 @@ def build_pipeline(
         partition=asked.partition,
         recompute=asked.recompute,
         seed=config.seed,
+        member=member,
     )
 
 
@@ -185,6 +190,7 @@ def build_trainer(config: RunConfig, parts: Parts, pipeline: Pipeline, ranks: Ra
         make_optimizer=parts.make_optimizer,
         lr_schedule=parts.lr_schedule,
         clip_grad_norm=config.clip_grad_norm,
+        total=ranks.total,
     )
     settings = TrainerSettings(
         num_steps=config.steps,
@@ -218,7 +224,7 @@ def build_recorder(config: RunConfig, sinks: Sequence[Sink], ranks: Ranks) -> Ru
         num_steps=config.steps if config.mode == "train" else 0,
         config=config.resolved,
     )
-    return RunRecorder(info, sinks, hold=ranks.hold)
+    return RunRecorder(info, sinks, hold=ranks.hold, leads=ranks.leads)
 
 
 def misfits(config: RunConfig, parts: Parts) -> list[Fault]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 from ppframe.build import (
@@ -21,6 +22,7 @@ from ppframe.cli.plan import PlanFigures, print_plan
 from ppframe.cli.profile import cost_text, keep_profile, warn_of_other_machine
 from ppframe.config import RunConfig
 from ppframe.config.plain import to_yaml
+from ppframe.config.plugins import import_parts, import_plugins
 from ppframe.engine import Engine, Ranks
 from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
@@ -50,11 +52,13 @@ class _Mode:
         work: does it.
         device: where the modules' parameters are made.
         has_sinks: whether its numbers go to the user's sinks.
+        runs_apart: whether ranks may be processes.
     """
 
     work: Callable[[RunConfig, Parts, RunRecorder, Ranks], Figures]
     device: str
     has_sinks: bool
+    runs_apart: bool = False
 
 
 def run(config: RunConfig) -> dict[str, Any]:
@@ -68,16 +72,27 @@ def run(config: RunConfig) -> dict[str, Any]:
     """
     text = to_yaml(config.resolved)
     (config.launch.run_dir / "config.yaml").write_text(text, encoding="utf-8")
+    engine = _engine(config)
+    if not _MODES[config.mode].runs_apart:
+        engine = engine.together()
+    return engine.run(
+        partial(_work, config),
+        num_ranks=config.pipeline.ranks,
+        seed=config.seed,
+        log_dir=config.launch.run_dir / "logs",
+    )
+
+
+def _work(config: RunConfig, ranks: Ranks) -> dict[str, Any]:
+    """What the mode does with the ranks, in this process or in one that an engine started."""
+    import_parts()
+    import_plugins(config.plugins, config.launch.folder)
     mode = _MODES[config.mode]
-
-    def work(ranks: Ranks) -> dict[str, Any]:
-        parts = build_parts(config, mode.device)
-        recorder = build_recorder(config, parts.sinks if mode.has_sinks else (), ranks)
-        with recorder:
-            figures = mode.work(config, parts, recorder, ranks)
-        return {**recorder.summary.as_dict(), **figures}
-
-    return _engine(config).run(work, num_ranks=config.pipeline.ranks, seed=config.seed)
+    parts = build_parts(config, mode.device)
+    recorder = build_recorder(config, parts.sinks if mode.has_sinks else (), ranks)
+    with recorder:
+        figures = mode.work(config, parts, recorder, ranks)
+    return {**recorder.summary.as_dict(), **figures}
 
 
 def _engine(config: RunConfig) -> Engine:
@@ -94,7 +109,7 @@ def _engine(config: RunConfig) -> Engine:
 
 
 def _train(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
-    with build_pipeline(config, parts, ranks.devices) as pipeline:
+    with build_pipeline(config, parts, ranks.devices, ranks.member) as pipeline:
         _load(config, pipeline)
         trainer = build_trainer(config, parts, pipeline, ranks)
         options = TrainOptions(
@@ -109,7 +124,7 @@ def _train(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks)
 
 
 def _eval(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) -> Figures:
-    with build_pipeline(config, parts, ranks.devices) as pipeline:
+    with build_pipeline(config, parts, ranks.devices, ranks.member) as pipeline:
         _load(config, pipeline)
         settings = EvaluationSettings(
             batch_size=config.pipeline.batch_size, num_batches=config.evaluation.num_batches
@@ -196,8 +211,8 @@ def _load(config: RunConfig, pipeline: Pipeline) -> None:
 
 
 _MODES: Mapping[str, _Mode] = {
-    "train": _Mode(_train, device="cpu", has_sinks=True),
-    "eval": _Mode(_eval, device="cpu", has_sinks=True),
+    "train": _Mode(_train, device="cpu", has_sinks=True, runs_apart=True),
+    "eval": _Mode(_eval, device="cpu", has_sinks=True, runs_apart=True),
     "plan": _Mode(_plan, device="meta", has_sinks=False),
     "profile": _Mode(_profile, device="cpu", has_sinks=False),
     "check": _Mode(_check, device="meta", has_sinks=False),

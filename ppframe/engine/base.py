@@ -44,6 +44,10 @@ class Engine(ABC):
     """Makes ranks, lets work run on them, and takes them away again."""
 
     @abstractmethod
+    def together(self) -> Engine:
+        """An engine of the same devices that keeps all ranks in this process."""
+
+    @abstractmethod
     def run(
         self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
     ) -> Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import signal
 import sys
@@ -19,6 +18,7 @@ from torch import distributed
 
 from ppframe.engine.base import Ranks
 from ppframe.engine.isolation import isolated
+from ppframe.engine.logs import LogHandler, adopt, divert
 from ppframe.engine.reports import reporting
 from ppframe.engine.stopping import StopTogether
 from ppframe.runtime import Member
@@ -40,6 +40,7 @@ class Job:
         timeout_s: after how long without a message a rank takes another one for hung.
         folder: shared by the ranks and the launching process: reports, and the note to stop.
         log_dir: folder for the logs of ranks that don't lead.
+        log_handlers: where rank 0 logs.
     """
 
     work: Callable[[Ranks], Any]
@@ -49,6 +50,7 @@ class Job:
     timeout_s: float
     folder: Path
     log_dir: Path
+    log_handlers: tuple[LogHandler, ...]
 
 
 def run_rank(job: Job) -> Any:
@@ -57,11 +59,15 @@ def run_rank(job: Job) -> Any:
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launching process hears it, and tells all
     if rank:
-        _log_to(job.log_dir / f"rank{rank}.log", rank)
+        divert(job.log_dir / f"rank{rank}.log", rank)
+    else:
+        adopt(job.log_handlers)
     with reporting(job.folder, rank), _joined(job) as peers:
         stop = StopTogether(job.folder, peers)
+        world = distributed.group.WORLD
+        assert world is not None
         transport = DistributedTransport(
-            rank, device=job.devices[rank], timeout_s=job.timeout_s
+            rank, group=world, device=job.devices[rank], timeout_s=job.timeout_s
         )
         member = Member(rank, transport, peers)
         ranks = Ranks((job.devices[rank],) * len(job.devices), stop.hold, member, stop.total)
@@ -81,7 +87,9 @@ def _joined(job: Job) -> Iterator[Group]:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     distributed.init_process_group("gloo", timeout=timedelta(seconds=job.timeout_s))
     try:
-        yield Group()
+        peers = Group.of(range(len(job.devices)), timeout_s=job.timeout_s)
+        assert peers is not None
+        yield peers
     finally:
         distributed.destroy_process_group()
 
@@ -90,17 +98,3 @@ def _die_with_parent() -> None:
     """Leave no orphan, not even where the launching process is killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-
-
-def _log_to(path: Path, rank: int) -> None:
-    """Send what this process prints and logs to a file, with its rank in each line of the log."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)
-    logging.basicConfig(
-        level=logging.INFO,
-        format=f"%(asctime)s rank {rank} %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )

@@ -19,6 +19,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from ppframe.engine.base import Engine, Ranks, Result
 from ppframe.engine.group import Job, run_rank
 from ppframe.engine.local import Device, LocalEngine
+from ppframe.engine.logs import present_handlers
 from ppframe.engine.reports import first_cause
 from ppframe.engine.stopping import StopSign, error_of
 from ppframe.errors import ConfigError
@@ -53,6 +54,10 @@ class ProcessesEngine(Engine):
     local: LocalEngine
     timeout_s: float
 
+    def together(self) -> Engine:
+        """The local engine of the same devices."""
+        return self.local
+
     def run(
         self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
     ) -> Result:
@@ -66,6 +71,7 @@ class ProcessesEngine(Engine):
                 timeout_s=self.timeout_s,
                 folder=Path(folder),
                 log_dir=log_dir,
+                log_handlers=present_handlers(),
             )
             with StopSign(Path(folder)) as sign:
                 results = _launch(job, num_ranks)

@@ -130,8 +130,11 @@ class LocalRanks:
             self._require_empty()
             if batch.chains:
                 self._replicas.gather()
+        except BaseException:
+            self.transport.release()
+            raise
         finally:
-            self.release()
+            self._release_step()
             for generator, state in states:
                 generator.set_state(state)
 
@@ -174,8 +177,11 @@ class LocalRanks:
         return placed
 
     def release(self) -> None:
-        """Drop all that the ranks hold of a step."""
+        """Drop all that the ranks hold, also of the messages under way."""
         self.transport.release()
+        self._release_step()
+
+    def _release_step(self) -> None:
         self._replicas.release()
         for runner in self._runners:
             runner.release()

@@ -24,12 +24,15 @@ def save_model(pipeline: Pipeline, path: Path) -> None:
     """Write parameters and buffers of the whole model.
 
     `torch.load(path)` gives a dict of tensors on the CPU that fits
-    `nn.Sequential(*modules).load_state_dict`. The file is whole or absent.
+    `nn.Sequential(*modules).load_state_dict`. The file is whole or absent. Where ranks are
+    processes all of them call this, and the first one writes.
 
     Raises:
         CheckpointError: the file can't be written.
     """
     state = _on_cpu(pipeline.state_dict())
+    if pipeline.peers.rank != 0:
+        return
     try:
         write_whole(path, lambda file: torch.save(state, file))
     except (OSError, RuntimeError) as error:

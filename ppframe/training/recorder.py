@@ -29,13 +29,20 @@ class RunRecorder:
         run: what sinks are told; the plan comes with `start`.
         sinks: owned by the recorder from now on.
         hold: keeps signals back.
+        leads: whether this process writes; of several that train one model, one does.
     """
 
     def __init__(
-        self, run: RunInfo, sinks: Iterable[Sink] = (), *, hold: Hold = nullcontext
+        self,
+        run: RunInfo,
+        sinks: Iterable[Sink] = (),
+        *,
+        hold: Hold = nullcontext,
+        leads: bool = True,
     ) -> None:
         self.run = run
-        self.sink: Sink = Fanout((JsonlSink(), *sinks))
+        self.leads = leads
+        self.sink: Sink = Fanout((JsonlSink(), *sinks) if leads else ())
         self._hold = hold
         self._facts: Facts = dict
         self._started_s = 0.0
@@ -85,7 +92,8 @@ class RunRecorder:
         while not is_kept:
             try:
                 self._summary = self._summed_up(error)
-                write_summary(self._summary)
+                if self.leads:
+                    write_summary(self._summary)
                 is_kept = True
             except KeyboardInterrupt as signal:
                 signalled = signal

@@ -49,17 +49,23 @@ def train(trainer: Trainer, recorder: RunRecorder, options: TrainOptions) -> Non
         options: what is left behind.
     """
     run_dir = recorder.run.run_dir
-    plan, planned = _write_plan(trainer, run_dir, options.cost)
-    write_git_state(run_dir, options.launch_dir)
+    plan, planned = _planned(trainer, options.cost)
+    if recorder.leads:
+        _write_plan(trainer, run_dir, planned)
+        write_git_state(run_dir, options.launch_dir)
     recorder.start(plan, lambda: _facts(trainer, plan))
     try:
         trainer.run(recorder.sink)
-    except KeyboardInterrupt:
-        with trainer.hold():
-            _save(trainer, run_dir, options)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            with trainer.hold():
+                _save(trainer, run_dir, options)
+        try:
+            _draw_ran(trainer, planned, run_dir)
+        except Exception as drawing:
+            error.add_note(f"Drawing the last steps then failed as well: {drawing!r}")
         raise
-    finally:
-        _draw_ran(trainer, planned, run_dir)
+    _draw_ran(trainer, planned, run_dir)
     with trainer.hold():
         _save(trainer, run_dir, options)
     sample = write_sample(trainer.pipeline, trainer.dataset, options.sample)
@@ -114,14 +120,19 @@ def evaluate_model(
     return value
 
 
-def _write_plan(trainer: Trainer, run_dir: Path, cost: Cost) -> tuple[Plan, PlannedStep]:
-    """The plan, with what will be executed in `schedule.csv` and `lowered.csv`, and drawn."""
+def _write_plan(trainer: Trainer, run_dir: Path, planned: PlannedStep) -> None:
+    """What will be executed, in `schedule.csv` and `lowered.csv`, and drawn."""
+    planned.schedule.to_csv(run_dir / "schedule.csv")
+    lowered = trainer.pipeline.lowered(trainer.settings.num_microbatches)
+    lowered.to_csv(run_dir / "lowered.csv")
+    draw_plan(run_dir, planned)
+
+
+def _planned(trainer: Trainer, cost: Cost) -> tuple[Plan, PlannedStep]:
+    """What is known before the first step."""
     settings, pipeline = trainer.settings, trainer.pipeline
     schedule = pipeline.schedule(settings.num_microbatches)
-    schedule.to_csv(run_dir / "schedule.csv")
-    pipeline.lowered(settings.num_microbatches).to_csv(run_dir / "lowered.csv")
     planned = PlannedStep(schedule, predict(pipeline, settings.num_microbatches, cost), cost)
-    draw_plan(run_dir, planned)
     plan = plan_of(
         pipeline,
         num_microbatches=settings.num_microbatches,

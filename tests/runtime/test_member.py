@@ -66,8 +66,16 @@ class ThreadPeers(Peers):
     """What threads do together, by a barrier and a shared table."""
 
     def __init__(self, rank: int, size: int, table: dict[int, Any], meeting: threading.Barrier):
-        self.rank, self.size = rank, size
+        self._rank, self._size = rank, size
         self.table, self.meeting = table, meeting
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        return self._size
 
     def _all(self, value: Any) -> list[Any]:
         self.table[self.rank] = value
