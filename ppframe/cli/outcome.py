@@ -19,6 +19,7 @@ from typing import Any, final
 
 from ppframe.cli.modes import run
 from ppframe.config import Launch, load_config
+from ppframe.engine import RemoteError
 from ppframe.errors import PPFrameError, StageError
 from ppframe.metrics import jsonable
 from ppframe.training.interrupt import exit_code_of
@@ -93,6 +94,8 @@ def _origin(error: PPFrameError) -> list[str]:
     """Where a module of the user raised."""
     if not isinstance(error, StageError):
         return []
+    if isinstance(error.cause, RemoteError):
+        return [f"Raised in {error.cause.where}."]
     frames = traceback.extract_tb(error.cause.__traceback__)
     return [f"Raised in {frames[-1].filename}, line {frames[-1].lineno}."] if frames else []
 

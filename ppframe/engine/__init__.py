@@ -3,5 +3,6 @@
 from ppframe.engine.base import Engine, Ranks
 from ppframe.engine.local import LocalEngine
 from ppframe.engine.processes import ProcessesEngine
+from ppframe.engine.reports import RemoteError
 
-__all__ = ["Engine", "LocalEngine", "ProcessesEngine", "Ranks"]
+__all__ = ["Engine", "LocalEngine", "ProcessesEngine", "Ranks", "RemoteError"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import tempfile
@@ -24,6 +25,12 @@ from ppframe.engine.reports import first_cause
 from ppframe.engine.stopping import StopSign, error_of
 from ppframe.errors import ConfigError
 from ppframe.registry import register
+
+_TALKATIVE = (
+    "torch.distributed.elastic.agent.server.api",
+    "torch.distributed.elastic.multiprocessing.api",
+    "torch.multiprocessing.spawn",
+)
 
 
 @register("engine", "processes")
@@ -103,11 +110,26 @@ def _launch(job: Job, num_ranks: int) -> dict[int, object]:
         signals_to_handle="SIGHUP,SIGQUIT",  # the others are ours
     )
     try:
-        results: dict[int, object] = elastic_launch(config, run_rank)(job)
+        with _quiet_launcher():
+            results: dict[int, object] = elastic_launch(config, run_rank)(job)
     except ChildFailedError as error:
         exit_codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise first_cause(job.folder, exit_codes) from None
     return results
+
+
+@contextmanager
+def _quiet_launcher() -> Iterator[None]:
+    """Keep the launcher from telling of a failed rank: that is ours to tell, once."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

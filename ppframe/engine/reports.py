@@ -34,11 +34,13 @@ class RemoteError(Exception):
     Args:
         message: the original's.
         trace: its traceback, as text.
+        where: file and line in which it was raised.
     """
 
-    def __init__(self, message: str, trace: str) -> None:
+    def __init__(self, message: str, trace: str, where: str) -> None:
         super().__init__(message)
         self.add_note(trace)
+        self.where = where
 
 
 @final
@@ -51,6 +53,7 @@ class Report:
         kind: name of the exception's class.
         message: its text.
         trace: its traceback.
+        where: file and line in which it was raised.
         is_echo: whether it says only that another rank went away.
         time_s: when, in seconds since the epoch.
         stage: of a `StageError`.
@@ -63,6 +66,7 @@ class Report:
     kind: str
     message: str
     trace: str
+    where: str
     is_echo: bool
     time_s: float
     stage: int | None = None
@@ -103,6 +107,7 @@ def first_cause(folder: Path, exit_codes: Mapping[int, int]) -> PPFrameError:
 
 def _report(rank: int, error: Exception) -> Report:
     cause: BaseException = error.cause if isinstance(error, StageError) else error
+    frames = traceback.extract_tb(cause.__traceback__)
     trace = "".join(traceback.format_exception(cause)).rstrip()
     faults = error.faults if isinstance(error, ConfigError) else ()
     return Report(
@@ -110,6 +115,7 @@ def _report(rank: int, error: Exception) -> Report:
         kind=type(cause).__name__,
         message=str(cause),
         trace=trace,
+        where=f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "",
         is_echo=isinstance(cause, TransportError),
         time_s=time.time(),
         stage=error.stage if isinstance(error, StageError) else None,
@@ -126,7 +132,7 @@ def _read(path: Path) -> Report:
 
 
 def _error_of(report: Report) -> PPFrameError:
-    original = type(report.kind, (RemoteError,), {})(report.message, report.trace)
+    original = type(report.kind, (RemoteError,), {})(report.message, report.trace, report.where)
     error: PPFrameError
     if report.stage is not None:
         error = StageError(
