@@ -49,7 +49,12 @@ class Engine(ABC):
 
     @abstractmethod
     def run(
-        self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
+        self,
+        work: Callable[[Ranks], Result],
+        *,
+        num_ranks: int,
+        seed: int,
+        log_dir: Path | None = None,
     ) -> Result:
         """Run `work` and give what it gives, where ranks are processes what the first one gives.
 
@@ -61,7 +66,8 @@ class Engine(ABC):
                 pickled.
             num_ranks: pipeline ranks.
             seed: what the process's own random generators start from.
-            log_dir: folder for the logs of ranks that don't lead; made when there are any.
+            log_dir: folder for the logs of ranks that don't lead, made when there are any; None
+                drops them.
 
         Raises:
             ConfigError: such ranks can't be had on this machine.

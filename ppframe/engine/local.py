@@ -63,7 +63,7 @@ class LocalEngine(Engine):
         *,
         num_ranks: int,
         seed: int,
-        log_dir: Path,  # noqa: ARG002 (every rank leads)
+        log_dir: Path | None = None,  # noqa: ARG002 (every rank leads)
     ) -> Result:
         """Run the work with signals turned into exceptions and the process's state kept."""
         devices = self.devices(num_ranks)

@@ -66,7 +66,12 @@ class ProcessesEngine(Engine):
         return self.local
 
     def run(
-        self, work: Callable[[Ranks], Result], *, num_ranks: int, seed: int, log_dir: Path
+        self,
+        work: Callable[[Ranks], Result],
+        *,
+        num_ranks: int,
+        seed: int,
+        log_dir: Path | None = None,
     ) -> Result:
         """Run the work in `num_ranks` new processes; gives what it gives on rank 0."""
         with tempfile.TemporaryDirectory(prefix="ppframe_") as folder, _handlers_kept():
@@ -77,7 +82,7 @@ class ProcessesEngine(Engine):
                 num_threads=self._num_threads(num_ranks),
                 timeout_s=self.timeout_s,
                 folder=Path(folder),
-                log_dir=log_dir,
+                log_dir=Path(folder) if log_dir is None else log_dir,
                 log_handlers=present_handlers(),
             )
             with StopSign(Path(folder)) as sign:

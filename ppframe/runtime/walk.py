@@ -134,7 +134,7 @@ class LocalRanks:
             self.transport.release()
             raise
         finally:
-            self._release_step()
+            self.release()
             for generator, state in states:
                 generator.set_state(state)
 
@@ -177,11 +177,7 @@ class LocalRanks:
         return placed
 
     def release(self) -> None:
-        """Drop all that the ranks hold, also of the messages under way."""
-        self.transport.release()
-        self._release_step()
-
-    def _release_step(self) -> None:
+        """Drop all that the ranks hold of a step."""
         self._replicas.release()
         for runner in self._runners:
             runner.release()

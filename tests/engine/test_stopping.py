@@ -1,0 +1,71 @@
+"""A signal stops all ranks after the same step."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import torch
+
+from ppframe.engine.stopping import StopSign, StopTogether
+from ppframe.training.interrupt import Terminated
+from ppframe.transport import Alone
+
+
+def squares() -> torch.Tensor:
+    return torch.tensor(2.5, dtype=torch.float64)
+
+
+def held(stop: StopTogether) -> None:
+    with stop.hold():
+        assert stop.total(squares()) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_signal_becomes_a_note_that_is_raised_at_the_end_of_a_hold(tmp_path, number, error):
+    stop = StopTogether(tmp_path, Alone())
+    with StopSign(tmp_path) as sign:
+        os.kill(os.getpid(), number)
+        assert sign.arrived is number
+        with pytest.raises(error) as raised:
+            held(stop)
+        assert type(raised.value) is error
+    with stop.hold():
+        assert stop.total(squares()) == 2.5
+
+
+def test_nothing_is_raised_without_a_signal(tmp_path):
+    stop = StopTogether(tmp_path, Alone())
+    with stop.hold(), stop.hold():
+        assert stop.total(squares()) == 2.5
+
+
+def test_an_inner_hold_waits_for_the_outer_one(tmp_path):
+    stop = StopTogether(tmp_path, Alone())
+    (tmp_path / "stop").write_text(str(int(signal.SIGTERM)))
+    reached = []
+
+    def work():
+        with stop.hold():
+            held(stop)
+            reached.append(True)
+
+    with pytest.raises(Terminated):
+        work()
+    assert reached
+
+
+def test_a_second_signal_comes_at_once_and_handlers_are_put_back(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+
+    def twice():
+        with StopSign(tmp_path):
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Terminated):
+        twice()
+    assert signal.getsignal(signal.SIGTERM) is before
