@@ -26,6 +26,7 @@ from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
 from ppframe.training.checkpoint import load_model
 from ppframe.training.drawings import PlannedStep, draw_plan, trace_plan
+from ppframe.training.files import write_text
 from ppframe.training.plan import plan_of, predict
 from ppframe.training.profile import (
     ProfileSettings,
@@ -67,7 +68,7 @@ def run(config: RunConfig) -> dict[str, Any]:
         what `summary.json` says, and further figures of the mode.
     """
     text = to_yaml(config.resolved)
-    (config.launch.run_dir / "config.yaml").write_text(text, encoding="utf-8")
+    write_text(config.launch.run_dir / "config.yaml", text)
     mode = _MODES[config.mode]
 
     def work(ranks: Ranks) -> dict[str, Any]:
