@@ -123,7 +123,8 @@ def test_targets_may_stand_inside_options(tmp_path: Path) -> None:
         ("pipeline.ranks", GONE, "pipeline.ranks", "must be given"),
         ("pipeline", 3, "pipeline", "must be a mapping"),
         ("model.dim", "abc", "model.dim", "a whole number, but is the text `abc`"),
-        ("logger.wandb.project", 10.0, "logger.wandb.project", "Quote it"),
+        ("logger.wandb.project", 10.0, "logger.wandb.project", "in quotes, as it is written"),
+        ("logger.wandb.tags", [True, "a", 10.0], "logger.wandb.tags", "Where an entry is a name"),
         ("schedule", "1f1b", "schedule", "search path; `schedule.name` takes"),
     ],
 )
