@@ -141,6 +141,20 @@ def test_options_that_builders_refuse_are_faults_too(tmp_path: Path) -> None:
     assert set(faults_with(values, folder=tmp_path)) == set(values)
 
 
+def test_chunks_that_their_classes_refuse_are_told_beside_other_faults(tmp_path: Path) -> None:
+    values = {"model.heads": 0, "model.depth": 0, "model.dim": -4}
+    faults = faults_with(values, folder=tmp_path)
+    assert set(faults) == {"model.depth", *(f"model.chunks[{index}]" for index in range(3))}
+    assert all("at least 1" in message for message in faults.values())
+    # What has a fault of its own is not tried.
+    incomplete = {
+        "model.dim": "wide",
+        "model.chunks[0].seq_len": 0,
+        "model.chunks[2].vocab_size": 0,
+    }
+    assert set(faults_with(incomplete, folder=tmp_path)) == {"model.dim"}
+
+
 # Combinations
 
 

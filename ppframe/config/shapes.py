@@ -44,6 +44,7 @@ class Check:
         origins: where a value comes from that is nothing but `${another.key}`.
         faults: grows as faults are found.
         paths: grows with the absolute form of each path found, by dotted path.
+        chunks: grows with what builds each model chunk, by dotted path.
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class Check:
     origins: Mapping[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
+    chunks: dict[str, Target] = field(default_factory=dict)
 
     def fault(self, path: str, message: str) -> Any:
         """Note a fault where the value was written; gives `MISSING`, which stands for it."""
