@@ -101,6 +101,9 @@ def test_targets_may_stand_inside_options(tmp_path: Path) -> None:
         ("logger.console.every", 1, "logger.console.every", "every_steps"),
         ("steps", "ten", "steps", "a whole number of at least 1, but is the text `ten`"),
         ("steps", 1.5, "steps", "a whole number"),
+        ("seed", 10**36, "seed", "of at least 0 and below 9223372036854775808, but is `1000"),
+        ("clip_grad_norm", float("inf"), "clip_grad_norm", "a number above 0 or null"),
+        ("optimizer.lr", float("inf"), "optimizer.lr", "finite"),
         ("trace", 1, "trace", "true or false"),
         ("clip_grad_norm", -1, "clip_grad_norm", "a number above 0 or null, but is `-1`"),
         ("mode", "trian", "mode", "`train` or `plan`"),
@@ -120,7 +123,8 @@ def test_targets_may_stand_inside_options(tmp_path: Path) -> None:
         ("pipeline.ranks", GONE, "pipeline.ranks", "must be given"),
         ("pipeline", 3, "pipeline", "must be a mapping"),
         ("model.dim", "abc", "model.dim", "a whole number, but is the text `abc`"),
-        ("logger.wandb.project", 10.0, "logger.wandb.project", "Quote it"),
+        ("logger.wandb.project", 10.0, "logger.wandb.project", "in quotes, as it is written"),
+        ("logger.wandb.tags", [True, "a", 10.0], "logger.wandb.tags", "Where an entry is a name"),
         ("schedule", "1f1b", "schedule", "search path; `schedule.name` takes"),
     ],
 )
@@ -135,6 +139,20 @@ def test_a_fault_has_its_path_and_says_what_to_do(
 def test_options_that_builders_refuse_are_faults_too(tmp_path: Path) -> None:
     values = {"optimizer.lr": -1, "engine.num_threads": 0, "logger.console.every_steps": 0}
     assert set(faults_with(values, folder=tmp_path)) == set(values)
+
+
+def test_chunks_that_their_classes_refuse_are_told_beside_other_faults(tmp_path: Path) -> None:
+    values = {"model.heads": 0, "model.depth": 0, "model.dim": -4}
+    faults = faults_with(values, folder=tmp_path)
+    assert set(faults) == {"model.depth", *(f"model.chunks[{index}]" for index in range(3))}
+    assert all("at least 1" in message for message in faults.values())
+    # What has a fault of its own is not tried.
+    incomplete = {
+        "model.dim": "wide",
+        "model.chunks[0].seq_len": 0,
+        "model.chunks[2].vocab_size": 0,
+    }
+    assert set(faults_with(incomplete, folder=tmp_path)) == {"model.dim"}
 
 
 # Combinations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -26,6 +27,8 @@ def main() -> None:
     # Read by OpenMP when torch is loaded. Threads that spin while they wait for each other make a
     # run many times slower as soon as anything else wants their cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # On a full disk launch.log would tell of itself, with a traceback for each line it can't hold.
+    logging.raiseExceptions = False
     try:
         _main(sys.argv[1:])
     except PPFrameError as error:

@@ -123,9 +123,15 @@ class Composer:
         except Exception as error:  # Hydra, OmegaConf and YAML raise classes of their own
             reasons = [str(reason) for reason in (error, error.__cause__) if reason is not None]
             lines = [line.strip() for text in reasons for line in text.splitlines()[:3]]
+            lines += self._no_texts() if isinstance(error, UnicodeError) else []
             raise ConfigError(" ".join(filter(None, lines)) or type(error).__name__) from error
         HydraConfig.instance().set_config(config)
         return Composition(config)
+
+    def _no_texts(self) -> list[str]:
+        """The files under conf that Python can't read as text, of which its error names none."""
+        files = [file for folder in self.sources() for file in sorted(folder.rglob("*.yaml"))]
+        return [f"({file} must be UTF-8 text.)" for file in files if not _is_text(file)]
 
     def parse(self, text: str) -> Override:
         """An override in parts.
@@ -158,6 +164,11 @@ class Composer:
         """The options of a group, sorted."""
         return sorted(self._loader.repository.get_group_options(group, ObjectType.CONFIG))
 
+    def keys_of(self, group: str, name: str) -> frozenset[str]:
+        """The keys that an option writes into its file."""
+        files = (Path(folder, group, f"{name}.yaml") for folder in self.sources())
+        return next((keys_of_file(file) for file in files if file.is_file()), frozenset())
+
     def groups(self) -> list[str]:
         """The groups at the top, Hydra's own left out, sorted."""
         found = self._loader.repository.get_group_options("", ObjectType.GROUP)
@@ -184,6 +195,14 @@ def declared_keys(hydra: Any, group: str) -> frozenset[str]:
         if source.schema == "file" and file.is_file():
             return keys_of_file(file)
     return frozenset()
+
+
+def _is_text(file: Path) -> bool:
+    try:
+        file.read_text(encoding="utf-8")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _folded(name: str) -> str:

@@ -66,16 +66,19 @@ def _groups(composer: Composer, chosen: Mapping[str, str]) -> Iterator[str]:
         label = group
         for option in composer.options(group):
             mark = "*" if chosen.get(group) == option else " "
-            line = (
-                f"  {label:<15}{mark} {option:<18} {_title(_text(composer, f'{group}/{option}'))}"
-            )
-            yield line.rstrip()
+            title = option_title(composer, f"{group}/{option}")
+            yield f"  {label:<15}{mark} {option:<18} {title}".rstrip()
             label = ""
 
 
-def _title(text: str) -> str:
-    """The first comment of a file that is no directive, up to the end of its sentence."""
-    for line in text.splitlines():
+def option_title(composer: Composer, name: str) -> str:
+    """The first comment in an option's file that is no directive; empty without one.
+
+    Args:
+        composer: finds the file.
+        name: such as `schedule/1f1b`.
+    """
+    for line in _text(composer, name).splitlines():
         if line.startswith("#") and not line.startswith("# @"):
             return line.lstrip("# ")
     return ""
@@ -120,5 +123,5 @@ def _text(composer: Composer, name: str) -> str:
     for folder in composer.sources():
         file = Path(folder, f"{name}.yaml")
         if file.is_file():
-            return file.read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8", errors="replace")
     return ""

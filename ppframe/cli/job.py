@@ -45,7 +45,10 @@ def run_job(config: Any) -> float:
     )
     outcome = run_to_end(config, launch, declared=declared_keys(hydra, "model"))
     if launch.sweep_dir is not None and launch.job is not None:
-        write_record(launch.sweep_dir, launch.job, launch.overrides, outcome.summary)
+        try:
+            write_record(launch.sweep_dir, launch.job, launch.overrides, outcome.summary)
+        except OSError as error:
+            sys.stderr.write(f"Job {launch.job} won't be in the table of the sweep: {error}.\n")
     if outcome.exit_code and not (sweeps and outcome.exit_code == _FAILED):
         sys.exit(outcome.exit_code)
     return outcome.objective

@@ -28,6 +28,7 @@ from ppframe.errors import ConfigError
 from ppframe.runtime import Pipeline
 from ppframe.training.checkpoint import load_model
 from ppframe.training.drawings import PlannedStep, draw_plan, trace_plan
+from ppframe.training.files import write_text
 from ppframe.training.plan import plan_of, predict
 from ppframe.training.profile import (
     ProfileSettings,
@@ -71,7 +72,7 @@ def run(config: RunConfig) -> dict[str, Any]:
         what `summary.json` says, and further figures of the mode.
     """
     text = to_yaml(config.resolved)
-    (config.launch.run_dir / "config.yaml").write_text(text, encoding="utf-8")
+    write_text(config.launch.run_dir / "config.yaml", text)
     engine = _engine(config)
     if not _MODES[config.mode].runs_apart:
         engine = engine.together()

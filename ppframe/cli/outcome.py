@@ -6,6 +6,7 @@ console too where the error is none of ours or `HYDRA_FULL_ERROR=1` asks for it.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import math
@@ -26,6 +27,7 @@ from ppframe.training.interrupt import exit_code_of
 from ppframe.training.summary import FILE_NAME, Summary, ending, write_summary
 
 _LOG = logging.getLogger(__name__)
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 _OBJECTIVES = ("best_val_loss", "final_loss", "bubble_fraction_predicted")
 
 
@@ -69,9 +71,10 @@ def run_to_end(
     except BaseException as error:  # a job must not end the sweep, not even by sys.exit
         tell(error, launch)
         code = exit_code_of(error)
-        if not kept.exists():
-            _leave_summary(config, launch, error, time.perf_counter() - started_s)
-        return Outcome(json.loads(kept.read_text(encoding="utf-8")), code)
+        if kept.exists():
+            return Outcome(json.loads(kept.read_text(encoding="utf-8")), code)
+        wall_s = time.perf_counter() - started_s
+        return Outcome(_leave_summary(config, launch, error, wall_s), code)
 
 
 def tell(error: BaseException, launch: Launch) -> None:
@@ -80,6 +83,8 @@ def tell(error: BaseException, launch: Launch) -> None:
     in_full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     if isinstance(error, KeyboardInterrupt):
         text = "Stopped by a signal."
+    elif isinstance(error, OSError) and error.errno in _NO_ROOM and not in_full:
+        text = _no_room_text(error, launch)
     elif isinstance(error, PPFrameError) and not in_full:
         text = "\n".join((str(error), *_origin(error), *getattr(error, "__notes__", ())))
     else:
@@ -100,15 +105,33 @@ def _origin(error: PPFrameError) -> list[str]:
     return [f"Raised in {frames[-1].filename}, line {frames[-1].lineno}."] if frames else []
 
 
+def _no_room_text(error: OSError, launch: Launch) -> str:
+    """What no traceback would help with."""
+    file = error.filename or f"a file in {launch.run_dir}"
+    return (
+        f"{file} must be written, but writing it gave: {error.strerror}. Free space, or set "
+        "hydra.run.dir to a folder elsewhere; what was written before stays."
+    )
+
+
 def _leave_summary(
     config: Mapping[str, Any], launch: Launch, error: BaseException, wall_s: float
-) -> None:
-    """Write the summary of a job that ended before it could keep one itself."""
-    write_summary(
-        Summary(
-            mode=str(config.get("mode")),
-            wall_s=wall_s,
-            run_dir=str(launch.run_dir),
-            **ending(error),
-        )
+) -> Mapping[str, Any]:
+    """Write the summary of a job that ended before it could keep one itself; gives it too."""
+    summary = Summary(
+        mode=str(config.get("mode")),
+        wall_s=wall_s,
+        run_dir=str(launch.run_dir),
+        **ending(error),
     )
+    try:
+        write_summary(summary)
+    except OSError as unwritten:
+        if not _is_full(error):  # which was told
+            sys.stderr.write(f"{_no_room_text(unwritten, launch)}\n")
+    told: Mapping[str, Any] = jsonable(summary.as_dict())
+    return told
+
+
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in _NO_ROOM

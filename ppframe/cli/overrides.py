@@ -108,7 +108,7 @@ class _Vetting:
 
     def run(self, texts: Sequence[str]) -> Vetted:
         lines = self._through(self._expanded(texts), self._read)
-        lines = self._through(lines, self._choose)
+        lines = self._usable(self._through(lines, self._choose))
         bases = self._compose_all(line for line in lines if line.is_group)
         trees = [raw_tree(base.whole) for base in bases]
         lines = self._through(lines, lambda line: self._reach(line, trees))
@@ -140,7 +140,7 @@ class _Vetting:
     def _read(self, text: str) -> _Line | Fault:
         """[1] The parts of the override."""
         entry = self._parse(text)
-        if entry is None:
+        if entry is None or not entry.key:
             return Fault(text, "must be KEY=VALUE, +KEY=VALUE or ~KEY in Hydra's grammar.")
         if entry.sweeps and not self._sweeping:
             return Fault(
@@ -184,6 +184,13 @@ class _Vetting:
         raw = quoted(entry.raw or "") if entry.only_text else None
         return replace(line, text=entry.text(prefix=prefix, raw=raw))
 
+    def _usable(self, lines: list[_Line]) -> list[_Line]:
+        """The lines without options whose files can't be composed, and without those for them."""
+        options = [line for line in lines if line.is_group]
+        usable = self._composable(options)
+        broken = {line.entry.key for line in options if line not in usable}
+        return [line for line in lines if line.entry.keys[0] not in broken]
+
     def _composable(self, lines: list[_Line]) -> list[_Line]:
         """[4] Hydra can apply all of them; found one by one only where it can't."""
         try:
@@ -194,7 +201,9 @@ class _Vetting:
                 try:
                     self._compose_all([*kept, line])
                 except ConfigError as error:
-                    self._faults.append(Fault(line.entry.key, error.faults[0].message))
+                    trees = [raw_tree(made.whole) for made in self._compose_all(kept)]
+                    why = _no_place(trees[0], line.entry) or error.faults[0].message
+                    self._faults.append(Fault(line.entry.key, why))
                 else:
                     kept.append(line)
             return kept
@@ -253,6 +262,25 @@ def _below(tree: Any, key: str) -> Any:
     if isinstance(tree, list) and key.isdigit() and int(key) < len(tree):
         return tree[int(key)]
     return _NOTHING
+
+
+def _no_place(tree: Any, entry: Entry) -> str:
+    """Why an override can't be applied to a tree, where that is plain; else empty."""
+    if "${" in (entry.raw or ""):
+        return (
+            f"must be a value or an interpolation such as ${{steps}}, but `{entry.raw}` is none. "
+            "Write \\${ where these letters are meant."
+        )
+    for depth, key in enumerate(entry.keys):
+        below = _below(tree, key)
+        if below is _NOTHING and isinstance(tree, list):
+            path = ".".join(entry.keys[:depth])
+            return (
+                f"must be an entry of the list `{path}`, which has {len(tree)}, the first of them "
+                f"{path}.0, but is `{key}`."
+            )
+        tree = below
+    return ""
 
 
 def _near(tree: Any, entry: Entry) -> str:

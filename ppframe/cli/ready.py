@@ -16,6 +16,7 @@ from ppframe.cli.folders import (
     hidden_files,
     writable_folder,
 )
+from ppframe.cli.hints import with_hint
 from ppframe.cli.overrides import Vetted, vet
 from ppframe.config import Launch, load_config
 from ppframe.config.plain import raw_tree, select
@@ -40,14 +41,16 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
     vetted = vet(arguments.overrides, composer, folder, sweeping=arguments.multirun)
     if arguments.cfg is not None:
         return _without_faults(vetted, vetted.faults)
-    overrides = _without_faults(vetted, _all_faults(vetted, composer, folder))
+    found = _all_faults(vetted, composer, folder)
+    composed = composer.compose(vetted.runs[0])
+    overrides = _without_faults(vetted, [with_hint(fault, composed, composer) for fault in found])
     key = "hydra.sweep.dir" if vetted.sweeps else "hydra.run.dir"
     chosen = [override for override in overrides if override.partition("=")[0] == key]
-    wanted = folder / str(select(composer.compose(vetted.runs[0]).whole, key))
+    wanted = folder / str(select(composed.whole, key))
     made = writable_folder(bounded(wanted)) if chosen else claim_folder(wanted)
     folders = {key: str(made)}
     if vetted.sweeps:
-        subdir = raw_tree(composer.compose(vetted.runs[0]).whole)["hydra"]["sweep"]["subdir"]
+        subdir = raw_tree(composed.whole)["hydra"]["sweep"]["subdir"]
         folders["hydra.sweep.subdir"] = bounded_interpolation(subdir)
     kept = [override for override in overrides if override.partition("=")[0] not in folders]
     return [*kept, *(f"{key}={quoted(text)}" for key, text in folders.items())]

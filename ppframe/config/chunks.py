@@ -83,6 +83,8 @@ class Chunk(Shape):
         repeat = Leaf(PositiveInt).check(value.get(REPEAT, 1), join(path, REPEAT), check)
         called = {key: entry for key, entry in value.items() if key != REPEAT}
         target = target_of(called, path, check)
+        if target is not MISSING:
+            check.chunks[path] = target
         return MISSING if MISSING in (repeat, target) else ChunkSpec(target=target, repeat=repeat)
 
     def child(self, value: Any, key: str) -> Shape | None:

@@ -48,7 +48,7 @@ def load_config(
     found += check.faults
     with chdir(launch.folder):
         found += combination_faults(values, found)
-        found += refused_options(values, found)
+        found += refused_options(values, check.chunks, found)
     if found:
         raise ConfigError(list(dict.fromkeys(found)))
     resolved = with_paths(composed.tree, check.paths)

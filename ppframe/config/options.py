@@ -153,7 +153,8 @@ def describe(annotation: Any) -> str:
     if annotation in _WORDS:
         return _WORDS[annotation]
     if origin is Annotated:
-        return " ".join((describe(arguments[0]), *_bounds(arguments[1:])))
+        bounds = _bounds(arguments[1:])
+        return " ".join(filter(None, (describe(arguments[0]), " and ".join(bounds))))
     if origin is Literal:
         return " or ".join(f"`{choice}`" for choice in arguments)
     if origin in (Union, types.UnionType):

@@ -7,7 +7,7 @@ that leads nowhere, a key that is no text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -27,6 +27,8 @@ class Missing(Enum):
 
 
 MISSING: Final = Missing.VALUE
+_UNRESOLVED = "must be an interpolation that can be resolved"
+_ABSENT = re.compile(r"Interpolation key '(.+)' not found")
 _REFERENCE = re.compile(r"\$\{([\w.\[\]]+)\}")
 
 
@@ -58,12 +60,13 @@ def to_plain(config: DictConfig | Mapping[str, Any]) -> Composed:
     faults: list[Fault] = []
     tree = _mapping(node, "", faults)
     raw = raw_tree(node)
+    read = {path: _REFERENCE.findall(text) for path, text in _texts(raw)}
     words = frozenset(
         word for _, text in _texts(raw) if "${" in text for word in re.findall(r"\w+", text)
     )
     matches = {path: _REFERENCE.fullmatch(text) for path, text in _texts(raw)}
     origins = {path: match[1] for path, match in matches.items() if match is not None}
-    return Composed(tree, tuple(faults), words, origins)
+    return Composed(tree, tuple(_roots(faults, read)), words, origins)
 
 
 def raw_tree(config: Any) -> Any:
@@ -130,7 +133,11 @@ def _mapping(node: DictConfig, path: str, faults: list[Fault]) -> dict[str, Any]
         here = f"{path}.{key!s}" if path else str(key)
         if not isinstance(key, str):
             faults.append(
-                Fault(here, f"must have text for its key, but has `{key!s}`. Quote it: '{key!s}'.")
+                Fault(
+                    here,
+                    f"must have text for its key, but has `{key!s}`. Put it in quotes, as it is "
+                    "written.",
+                )
             )
         tree[str(key)] = _value(node, key, here, faults)
     return tree
@@ -147,7 +154,9 @@ def _value(node: Container, key: Any, path: str, faults: list[Fault]) -> Any:
         return MISSING  # the value that it leads to is reported at its own place
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
-        faults.append(Fault(path, f"must be an interpolation that can be resolved: {reason}."))
+        absent = _ABSENT.search(reason)
+        reason = f", but there is no `{absent[1]}`" if absent else f": {reason}"
+        faults.append(Fault(path, f"{_UNRESOLVED}{reason}."))
         return MISSING
     if isinstance(value, DictConfig):
         return _mapping(value, path, faults)
@@ -156,6 +165,24 @@ def _value(node: Container, key: Any, path: str, faults: list[Fault]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
+
+
+def _roots(faults: Sequence[Fault], read: Mapping[str, Sequence[str]]) -> Iterator[Fault]:
+    """The faults without interpolations that fail only because they read one which fails itself.
+
+    Args:
+        faults: in the order in which they were found.
+        read: the keys that the text at a dotted path reads.
+    """
+    failed = {fault.path for fault in faults if fault.message.startswith(_UNRESOLVED)}
+    read = {path: [key for key in read.get(path, ()) if key in failed] for path in failed}
+    for fault in faults:
+        path, seen = fault.path, set[str]()
+        while read.get(path) and path not in seen:
+            seen.add(path)
+            path = read[path][0]
+        if path == fault.path or path in seen:
+            yield fault
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -7,10 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from ppframe.config.costs import PROFILED, fitting, profile_faults, stage_faults
-from ppframe.config.instantiate import make_component, make_cost, make_options, make_schedule
+from ppframe.config.instantiate import (
+    make_component,
+    make_cost,
+    make_options,
+    make_schedule,
+    make_target,
+)
 from ppframe.config.plain import MISSING
-from ppframe.config.schema import CheckpointConfig, Component, ModelConfig, PipelineConfig
+from ppframe.config.schema import (
+    CheckpointConfig,
+    Component,
+    ModelConfig,
+    PipelineConfig,
+    Target,
+)
 from ppframe.config.targets import locate
+from ppframe.engine.isolation import without_memory
 from ppframe.errors import ConfigError, Fault, PPFrameError
 from ppframe.schedule import schedule_facts
 from ppframe.schedule.cost import Cost
@@ -28,13 +41,16 @@ _GENERATOR_PATHS = {
 }
 
 
-def refused_options(values: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault]:
+def refused_options(
+    values: Mapping[str, Any], chunks: Mapping[str, Target], faults: Sequence[Fault]
+) -> list[Fault]:
     """What the builders of parts refuse, tried where that costs nothing.
 
     Args:
         values: checked values by key of the configuration.
-        faults: those found so far; a part that has one is not tried. Datasets read files, so they
-            are tried only where there are faults and nothing will run.
+        chunks: what builds the model chunks, by dotted path.
+        faults: those found so far; a part that has one is not tried. Datasets read files and chunks
+            take time, so they are tried only where there are faults and nothing will run.
     """
     sinks = values["logger"] if isinstance(values["logger"], dict) else {}
     parts = {kind: values[kind] for kind in _CHEAP_KINDS}
@@ -42,6 +58,23 @@ def refused_options(values: Mapping[str, Any], faults: Sequence[Fault]) -> list[
     refused = _refused_of(parts, faults)
     if faults or refused:
         refused += _refused_of({"data": values["data"]}, faults)
+        refused += _refused_chunks(chunks, faults)
+    return refused
+
+
+def _refused_chunks(chunks: Mapping[str, Target], faults: Sequence[Fault]) -> list[Fault]:
+    refused: list[Fault] = []
+    with without_memory():
+        for path, target in chunks.items():
+            spoilt = any(_is_below(fault.path, path) for fault in faults)
+            if spoilt or _is_incomplete(target):
+                continue
+            try:
+                make_target(target, path)
+            except ConfigError as error:
+                refused += (replace(fault, path=fault.path or path) for fault in error.faults)
+            except PPFrameError as error:
+                refused.append(Fault(path, str(error)))
     return refused
 
 
@@ -52,6 +85,15 @@ def _refused_of(parts: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault
         if isinstance(part, Component) and not any(_is_below(f.path, path) for f in faults)
         for fault in _refused(path, part)
     ]
+
+
+def _is_incomplete(value: Any) -> bool:
+    """Whether a value that has a fault of its own stands among the arguments of a target."""
+    if isinstance(value, Target):
+        return _is_incomplete([*value.args, *value.kwargs.values()])
+    if isinstance(value, list | tuple | dict):
+        return any(map(_is_incomplete, value.values() if isinstance(value, dict) else value))
+    return value is MISSING
 
 
 def combination_faults(values: Mapping[str, Any], faults: Sequence[Fault]) -> list[Fault]:

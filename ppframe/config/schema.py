@@ -16,7 +16,8 @@ from pydantic import Field
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NonNegativeInt = Annotated[int, Field(ge=0)]
-PositiveFloat = Annotated[float, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
 @final
@@ -220,7 +221,7 @@ class RunConfig:
     """
 
     mode: Literal["train", "plan", "check", "eval", "profile"]
-    seed: NonNegativeInt
+    seed: Seed
     steps: PositiveInt
     plugins: tuple[str, ...]
     trace: bool

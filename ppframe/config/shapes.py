@@ -30,6 +30,7 @@ from ppframe.registry import nearest_first
 
 TARGET, ARGS = "_target_", "_args_"
 _LISTED = 8
+_QUOTE = "Where {}, put it in quotes, as it is written: YAML takes it for something else."
 
 
 @final
@@ -43,6 +44,7 @@ class Check:
         origins: where a value comes from that is nothing but `${another.key}`.
         faults: grows as faults are found.
         paths: grows with the absolute form of each path found, by dotted path.
+        chunks: grows with what builds each model chunk, by dotted path.
     """
 
     folder: Path
@@ -50,6 +52,7 @@ class Check:
     origins: Mapping[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
+    chunks: dict[str, Target] = field(default_factory=dict)
 
     def fault(self, path: str, message: str) -> Any:
         """Note a fault where the value was written; gives `MISSING`, which stands for it."""
@@ -101,7 +104,9 @@ class Leaf(Shape):
     def _misfit(self, value: Any) -> str:
         message = f"must be {describe(self.annotation)}, but is {shown(value)}."
         if isinstance(value, bool | int | float) and fits(self.annotation, str(value)):
-            return f"{message} Quote it if it is a name, '{value}' for example."
+            return f"{message} {_QUOTE.format('it is a name')}"
+        if isinstance(value, list) and fits(self.annotation, _as_names(value)):
+            return f"{message} {_QUOTE.format('an entry is a name')}"
         return message
 
 
@@ -241,6 +246,10 @@ def _nested(value: Any, path: str, check: Check) -> Any:
     if isinstance(value, list):
         return [_nested(entry, f"{path}[{index}]", check) for index, entry in enumerate(value)]
     return value
+
+
+def _as_names(entries: list[Any]) -> list[Any]:
+    return [str(entry) if isinstance(entry, bool | int | float) else entry for entry in entries]
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -47,6 +47,13 @@ def isolated(*, seed: int, num_threads: int | None = None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Tensors that are made within have a shape and a type alone; the process stays as it was."""
+    with isolated(seed=0), torch.device("meta"):
+        yield
+
+
 def _settings() -> tuple[tuple[Callable[[], Any], Callable[[Any], object]], ...]:
     """For each thing that a run may change: how to read it, and how to put it back."""
     root = logging.getLogger()

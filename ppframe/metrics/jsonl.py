@@ -26,9 +26,18 @@ class JsonlSink(Sink):
         self._file = (run.run_dir / FILE_NAME).open("w", encoding="utf-8", buffering=1)
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
-        """Write one line."""
-        if self._file is not None:
+        """Write one line.
+
+        Raises:
+            OSError: there is no room; names the file.
+        """
+        if self._file is None:
+            return
+        try:
             self._file.write(to_json({"step": step, **metrics}) + "\n")
+        except OSError as error:
+            error.filename = self._file.name
+            raise
 
     def text(self, name: str, text: str) -> None:
         """Nothing: the file holds numbers only."""
@@ -37,5 +46,5 @@ class JsonlSink(Sink):
         """Close the file."""
         del summary, exit_code  # the file holds steps only
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            file.close()

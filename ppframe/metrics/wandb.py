@@ -10,13 +10,13 @@ import logging
 import netrc
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 from urllib.parse import urlsplit
 
-from ppframe.errors import ConfigError
+from ppframe.errors import ConfigError, Fault
 from ppframe.metrics.base import Plan, RunInfo, Sink
 from ppframe.metrics.plain import jsonable
 from ppframe.registry import register
@@ -30,7 +30,19 @@ _log = logging.getLogger(__name__)
 _DRAWN_ACTIONS = 5000
 _MAX_TAG_LETTERS = 64
 
+_MAX_PROJECT_LETTERS = 128
+_NOT_IN_PROJECTS = "/\\#?%:"
+_MODE_VARIABLE = "WANDB_MODE"
+
 Mode = Literal["online", "offline", "disabled", "shared"]
+_MODES: Mapping[str, Mode] = {
+    "online": "online",
+    "run": "online",
+    "offline": "offline",
+    "dryrun": "offline",
+    "disabled": "disabled",
+    "shared": "shared",
+}
 
 
 @final
@@ -68,15 +80,12 @@ def wandb(
     """Sink for Weights & Biases; the options are those of `WandbOptions`.
 
     Raises:
-        ConfigError: a tag is empty or longer than the service takes.
+        ConfigError: with each thing that wandb would refuse: the name of the project, a tag that is
+            empty or too long, an unknown mode in `WANDB_MODE`.
     """
-    for tag in tags:
-        if not 1 <= len(tag) <= _MAX_TAG_LETTERS:
-            raise ConfigError(
-                f"each tag must have 1 to {_MAX_TAG_LETTERS} letters, but `{tag}` has {len(tag)}. "
-                "Shorten it.",
-                path="logger.wandb.tags",
-            )
+    faults = [*_project_faults(project), *_tag_faults(tags), *_mode_faults(os.environ)]
+    if faults:
+        raise ConfigError(faults)
     return WandbSink(
         WandbOptions(
             project=project,
@@ -87,6 +96,44 @@ def wandb(
             init_timeout_s=init_timeout_s,
         )
     )
+
+
+def _project_faults(project: str) -> Iterator[Fault]:
+    path = "logger.wandb.project"
+    refused = [letter for letter in _NOT_IN_PROJECTS if letter in project]
+    if refused:
+        yield Fault(
+            path,
+            f"must have none of the letters {' '.join(_NOT_IN_PROJECTS)}, but `{project}` has "
+            f"{' '.join(refused)}. Write - for it; `logger.wandb.entity` takes the user or team.",
+        )
+    if len(project) > _MAX_PROJECT_LETTERS:
+        yield Fault(
+            path,
+            f"must have at most {_MAX_PROJECT_LETTERS} letters, but has {len(project)}. Shorten "
+            "it.",
+        )
+
+
+def _tag_faults(tags: Sequence[str]) -> Iterator[Fault]:
+    for tag in tags:
+        if not 1 <= len(tag) <= _MAX_TAG_LETTERS:
+            yield Fault(
+                "logger.wandb.tags",
+                f"each tag must have 1 to {_MAX_TAG_LETTERS} letters, but `{tag}` has {len(tag)}. "
+                "Shorten it.",
+            )
+
+
+def _mode_faults(environment: Mapping[str, str]) -> Iterator[Fault]:
+    """wandb refuses it even where a mode is given."""
+    name = environment.get(_MODE_VARIABLE)
+    if name and name not in _MODES:
+        yield Fault(
+            "logger.wandb.mode",
+            f"{_MODE_VARIABLE}, which stands for it in the environment, must be one of "
+            f"{', '.join(_MODES)}, but is `{name}`. Correct it, or unset it.",
+        )
 
 
 @final
@@ -105,6 +152,8 @@ class WandbSink(Sink):
     def start(self, run: RunInfo) -> None:
         """Open the run; without a server it is recorded offline."""
         self._is_started = True
+        if not os.environ.get(_MODE_VARIABLE):
+            os.environ.pop(_MODE_VARIABLE, None)  # wandb takes an empty one for a mode
         mode = choose_mode(self._options.mode, os.environ)
         folder = run.run_dir / "wandb"
         folder.mkdir(exist_ok=True)
@@ -209,17 +258,10 @@ class ChosenMode:
 def choose_mode(asked: Mode | None, environment: Mapping[str, str]) -> ChosenMode:
     """What the user says, else `WANDB_MODE`, else online with a key and offline without.
 
-    Online without a key would ask for one, so it becomes offline as well.
+    An empty `WANDB_MODE` says nothing. Online without a key would ask for one, so it becomes
+    offline as well.
     """
-    known: dict[str, Mode] = {
-        "online": "online",
-        "run": "online",
-        "offline": "offline",
-        "dryrun": "offline",
-        "disabled": "disabled",
-        "shared": "shared",
-    }
-    name = asked or known.get(environment.get("WANDB_MODE", ""), "online")
+    name = asked or _MODES.get(environment.get(_MODE_VARIABLE, ""), "online")
     if name in ("online", "shared") and not has_key(environment):
         return ChosenMode("offline", "no API key found (WANDB_API_KEY or netrc)")
     return ChosenMode(name)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ppframe.errors import ConfigError
+from ppframe.errors import ConfigError, Fault
 
 _EMBEDDING_STD = 0.1
 _LONGEST_WAVE = 1000.0  # about, in positions per radian
@@ -39,7 +39,7 @@ class Embedding(nn.Module):
 
     def __init__(self, *, dim: int, seq_len: int, vocab_size: int = 256) -> None:
         super().__init__()
-        _require_positive(dim=dim, seq_len=seq_len, vocab_size=vocab_size)
+        _require(dim=dim, seq_len=seq_len, vocab_size=vocab_size)
         self.token = nn.Embedding(vocab_size, dim)
         self.position = nn.Embedding(seq_len, dim)
         nn.init.normal_(self.token.weight, std=_EMBEDDING_STD)
@@ -86,6 +86,7 @@ class Block(nn.Module):
 
     def __init__(self, *, dim: int, heads: int, mlp_ratio: int = 4, dropout: float = 0.0) -> None:
         super().__init__()
+        _require(dropout=dropout, dim=dim, heads=heads, mlp_ratio=mlp_ratio)
         self.norm_attention = nn.LayerNorm(dim)
         self.attention = CausalSelfAttention(dim=dim, heads=heads, dropout=dropout)
         self.norm_mlp = nn.LayerNorm(dim)
@@ -113,8 +114,7 @@ class CausalSelfAttention(nn.Module):
 
     def __init__(self, *, dim: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
-        _require_positive(dim=dim, heads=heads)
-        _require_probability(dropout)
+        _require(dropout=dropout, dim=dim, heads=heads)
         if dim % heads:
             raise ConfigError(
                 f"`dim` must be a multiple of `heads`, but is {dim} (heads {heads}). "
@@ -151,8 +151,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, *, dim: int, mlp_ratio: int = 4, dropout: float = 0.0) -> None:
         super().__init__()
-        _require_positive(dim=dim, mlp_ratio=mlp_ratio)
-        _require_probability(dropout)
+        _require(dropout=dropout, dim=dim, mlp_ratio=mlp_ratio)
         self.up = nn.Linear(dim, mlp_ratio * dim)
         self.down = _residual_linear(mlp_ratio * dim, dim)
         self.dropout = nn.Dropout(dropout)
@@ -175,7 +174,7 @@ class Head(nn.Module):
 
     def __init__(self, *, dim: int, vocab_size: int = 256) -> None:
         super().__init__()
-        _require_positive(dim=dim, vocab_size=vocab_size)
+        _require(dim=dim, vocab_size=vocab_size)
         self.norm = nn.LayerNorm(dim)
         self.linear = nn.Linear(dim, vocab_size, bias=False)
         nn.init.normal_(self.linear.weight, std=dim**-0.5)  # logits of unit variance
@@ -202,12 +201,15 @@ def _residual_linear(in_features: int, out_features: int) -> nn.Linear:
     return linear
 
 
-def _require_positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ConfigError(f"`{name}` must be at least 1, but is {size}. Raise it.")
-
-
-def _require_probability(dropout: float) -> None:
+def _require(*, dropout: float = 0.0, **sizes: int) -> None:
+    """Refuse sizes below 1 and a `dropout` that is no probability, all at once."""
+    faults = [
+        Fault("", f"`{name}` must be at least 1, but is {size}. Raise it.")
+        for name, size in sizes.items()
+        if size < 1
+    ]
     if not 0.0 <= dropout < 1.0:
-        raise ConfigError(f"`dropout` must be in [0, 1), but is {dropout}. 0 switches it off.")
+        text = f"`dropout` must be in [0, 1), but is {dropout}. 0 switches it off."
+        faults.append(Fault("", text))
+    if faults:
+        raise ConfigError(faults)

@@ -9,7 +9,7 @@ from typing import Literal, final
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ppframe.errors import ConfigError
+from ppframe.errors import ConfigError, Fault
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 
@@ -54,15 +54,20 @@ class Linear(nn.Module):
         activation: Activation | None = None,
     ) -> None:
         super().__init__()
-        for name, size in (("in_features", in_features), ("out_features", out_features)):
-            if size < 1:
-                raise ConfigError(f"`{name}` must be at least 1, but is {size}. Raise it.")
+        sizes = {"in_features": in_features, "out_features": out_features}
+        refused = [
+            f"`{name}` must be at least 1, but is {size}. Raise it."
+            for name, size in sizes.items()
+            if size < 1
+        ]
         if activation is not None and activation not in _FUNCTIONS:
             known = ", ".join(_FUNCTIONS)
-            raise ConfigError(
+            refused.append(
                 f"`activation` must be one of {known}, or null, but is `{activation}`. "
                 f"Choose one of these."
             )
+        if refused:
+            raise ConfigError([Fault("", message) for message in refused])
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         gain = _GAINS.get(activation, 1.0)
         nn.init.normal_(self.linear.weight, std=gain / math.sqrt(in_features))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -17,17 +18,30 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     Args:
         path: file to write; its folder is made.
         write: writes the content to the open binary file that it is given.
+
+    Raises:
+        OSError: it can't be written; names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
-        with draft.open("wb") as file:
+        with naming(path), draft.open("wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error that the operating system raises within the block names this file."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
         raise
 
 

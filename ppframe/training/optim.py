@@ -7,14 +7,15 @@ keeps the names. It always makes groups, so that a rank without parameters is no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from ppframe.errors import ConfigError
+from ppframe.errors import ConfigError, Fault
 from ppframe.registry import register
 
 NamedParameter = tuple[str, nn.Parameter]
@@ -43,13 +44,11 @@ def sgd(
     Raises:
         ConfigError: an option is out of range.
     """
-    _require_at_least_zero(lr=lr, weight_decay=weight_decay)
-    _require_share(momentum=momentum)
+    faults = [*_below_zero(lr=lr, weight_decay=weight_decay), *_no_share(momentum=momentum)]
     if nesterov and momentum == 0.0:
-        raise ConfigError(
-            "must be above 0 with `nesterov`, but is 0.0. Set 0.9, or switch `nesterov` off.",
-            path="optimizer.momentum",
-        )
+        text = "must be above 0 with `nesterov`, but is 0.0. Set 0.9, or switch `nesterov` off."
+        faults.append(Fault("optimizer.momentum", text))
+    _require_none(faults)
 
     def make(parameters: Iterable[NamedParameter]) -> Optimizer:
         groups = decay_groups(parameters, weight_decay, everything=decay_biases_and_norms)
@@ -83,10 +82,9 @@ def adamw(
     Reference:
         Loshchilov, Hutter, Decoupled Weight Decay Regularization, 2017, arXiv 1711.05101.
     """
-    _require_at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
     first, second = betas
-    _require_share(betas=first)
-    _require_share(betas=second)
+    positive = _below_zero(lr=lr, eps=eps, weight_decay=weight_decay)
+    _require_none([*positive, *_no_share(betas=first), *_no_share(betas=second)])
 
     def make(parameters: Iterable[NamedParameter]) -> Optimizer:
         groups = decay_groups(parameters, weight_decay, everything=decay_biases_and_norms)
@@ -98,14 +96,16 @@ def adamw(
 def optimizer_from_class(cls: type[Optimizer], options: Mapping[str, Any]) -> OptimizerFactory:
     """A factory for any optimizer class in torch's form, all parameters in one group.
 
-    The options are tried once on a stand-in parameter, so that bad ones show before the run.
+    The options, and a step, are tried once on a stand-in parameter, so that bad ones show before
+    the run.
 
     Args:
         cls: takes parameter groups, then options by keyword.
         options: what to pass; lists and other sequences become tuples, at every depth.
 
     Raises:
-        ConfigError: no optimizer class, or it refuses the options.
+        ConfigError: no optimizer class, or it refuses the options; or its step needs a closure or
+            sparse gradients.
     """
     if not (inspect.isclass(cls) and issubclass(cls, Optimizer)):
         raise ConfigError(
@@ -118,14 +118,32 @@ def optimizer_from_class(cls: type[Optimizer], options: Mapping[str, Any]) -> Op
     def make(parameters: Iterable[NamedParameter]) -> Optimizer:
         return cls([{"params": list(parameters)}], **plain)
 
+    _require_none(list(_below_zero(lr=plain["lr"])) if isinstance(plain.get("lr"), float) else [])
+    stand_in = nn.Parameter(torch.zeros(1, 1))
     try:
-        make([("stand_in", nn.Parameter(torch.zeros(1, 1)))])
+        optimizer = make([("stand_in", stand_in)])
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigError(
             f"must be options that {cls.__name__} takes, but are {plain} ({error}). Correct them.",
             path="optimizer",
         ) from error
+    _try_a_step(optimizer, stand_in)
     return make
+
+
+def _try_a_step(optimizer: Optimizer, stand_in: nn.Parameter) -> None:
+    """Refuse optimizers that need more of a step than gradients, or other ones than there are."""
+    stand_in.grad = torch.ones_like(stand_in)
+    try:
+        optimizer.step()
+    except (RuntimeError, TypeError) as error:
+        raise ConfigError(
+            "must be an optimizer whose `step` takes no argument and dense gradients, but that of "
+            f"{type(optimizer).__name__} raised {type(error).__name__}: {error}. Choose another.",
+            path="optimizer._target_",
+        ) from error
+    except AssertionError:
+        pass  # of options for devices that the stand-in isn't on, such as `capturable`
 
 
 def decay_groups(
@@ -163,17 +181,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _require_at_least_zero(**options: float) -> None:
+def _below_zero(**options: float) -> Iterator[Fault]:
     for name, value in options.items():
-        if not value >= 0.0:
-            raise ConfigError(
-                f"must be at least 0, but is {value}. Raise it.", path=f"optimizer.{name}"
-            )
+        if not 0.0 <= value < math.inf:
+            message = f"must be finite and at least 0, but is {value}. Change it."
+            yield Fault(f"optimizer.{name}", message)
 
 
-def _require_share(**options: float) -> None:
+def _no_share(**options: float) -> Iterator[Fault]:
     for name, value in options.items():
         if not 0.0 <= value < 1.0:
-            raise ConfigError(
-                f"must lie in [0, 1), but is {value}. 0.9 is usual.", path=f"optimizer.{name}"
-            )
+            message = f"must lie in [0, 1), but is {value}. 0.9 is usual."
+            yield Fault(f"optimizer.{name}", message)
+
+
+def _require_none(faults: Sequence[Fault]) -> None:
+    if faults:
+        raise ConfigError(faults)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hydra._internal.utils import get_args_parser
 
+from ppframe.cli.composer import Composer
 from ppframe.cli.overrides import Vetted, vet
 from tests.launching import by_path, composer, process_state
 
@@ -95,13 +98,30 @@ def test_every_fault_is_noted_and_its_override_left_out(tmp_path: Path) -> None:
         "~optimizer.lrr": ("optimizer.lrr", "nearest first: lr"),
         "~optimzer": ("optimzer", "must be a known key"),
         "hydra.run.dirr=x": ("hydra.run.dirr", "nearest first: dir"),
-        "model.chunks.9.dim=3": ("model.chunks.9.dim", "out of range"),
+        "model.chunks.9.dim=3": ("model.chunks.9.dim", "`model.chunks`, which has 3"),
+        "optimizer.lr=${": ("optimizer.lr", "an interpolation such as ${steps}"),
+        "=5": ("=5", "KEY=VALUE"),
     }
     vetted = vetting(*phrases, "trace=true", folder=tmp_path)
     assert vetted.overrides == ("trace=true",)
     faults = by_path(vetted.faults)
     assert set(faults) == {path for path, _ in phrases.values()}
     assert all(phrase in faults[path] for path, phrase in phrases.values())
+
+
+@pytest.mark.parametrize("content", [b"name: [mse", b"name: mse\n# \xff\n"])
+def test_a_broken_file_hides_no_other_fault_and_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "conf" / "loss").mkdir(parents=True)
+    (tmp_path / "conf" / "loss" / "broken.yaml").write_bytes(content)
+    overrides = ("loss=broken", "loss.foo=1", "steps==3", "trace=true")
+    with process_state():
+        os.chdir(tmp_path)
+        own = Composer.from_arguments(get_args_parser().parse_args([]))
+        vetted = vet(overrides, own, tmp_path, sweeping=False)
+    faults = by_path(vetted.faults)
+    assert set(faults) == {"loss", "steps==3"}
+    assert "broken.yaml" in faults["loss"]
+    assert vetted.overrides == ("trace=true",)
 
 
 def test_an_option_of_a_group_is_checked_in_every_job_of_a_sweep(tmp_path: Path) -> None:

@@ -36,11 +36,18 @@ def test_every_interpolation_that_leads_nowhere_is_a_fault() -> None:
     assert "x" in faults["a"]
 
 
+def test_an_interpolation_that_leads_nowhere_is_told_once_where_it_stands() -> None:
+    tree = {"a": "${x.y}", "b": ["${a}", "${b[0]}", "${a}-${z}"], "c": "${d}", "d": "${c}"}
+    faults = by_path(to_plain(tree).faults)
+    assert set(faults) == {"a", "c", "d"}  # and those in a circle, of which none is the first
+    assert "there is no `x.y`" in faults["a"]
+
+
 def test_a_key_that_yaml_took_for_something_else_is_a_fault() -> None:
     composed = to_plain(read("a: {on: 1, 012: 2}"))
     faults = by_path(composed.faults)
     assert set(faults) == {"a.True", "a.10"}
-    assert "Quote it" in faults["a.True"]
+    assert "in quotes" in faults["a.True"]
 
 
 def test_it_is_known_where_an_interpolated_value_comes_from() -> None:

@@ -50,3 +50,14 @@ def test_nested_values_become_json(tmp_path):
         "none": None,
         "3": True,
     }
+
+
+def test_a_row_without_room_names_the_file(tmp_path):
+    sink = JsonlSink()
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    sink.start(RunInfo(run_dir=tmp_path))
+    with pytest.raises(OSError, match="No space left") as caught:
+        sink.log({"train/loss": 0.5}, 1)
+    assert caught.value.filename == str(tmp_path / "metrics.jsonl")
+    with pytest.raises(OSError, match="No space left"):
+        sink.finish({}, 1)  # what could not be written is tried once more

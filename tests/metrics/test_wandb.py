@@ -55,6 +55,7 @@ def test_importing_the_sink_does_not_import_wandb():
         (None, {"WANDB_API_KEY": "k", "WANDB_MODE": "offline"}, "offline"),
         (None, {"WANDB_API_KEY": "k", "WANDB_MODE": "dryrun"}, "offline"),
         (None, {"WANDB_MODE": "disabled"}, "disabled"),
+        (None, {"WANDB_API_KEY": "k", "WANDB_MODE": ""}, "online"),
         ("online", {"WANDB_API_KEY": "k", "WANDB_MODE": "offline"}, "online"),
         ("online", {}, "offline"),
     ],
@@ -145,3 +146,25 @@ def test_a_tag_that_the_service_refuses_is_a_fault_of_the_configuration(tag):
     with pytest.raises(ConfigError, match="1 to 64 letters") as error:
         builder("logger", "wandb")(tags=("fine", tag))
     assert error.value.path == "logger.wandb.tags"
+
+
+@pytest.mark.parametrize("letter", "/\\#?%:")
+def test_a_project_that_the_service_refuses_is_a_fault_of_the_configuration(letter):
+    with pytest.raises(ConfigError, match="must have none of the letters") as error:
+        builder("logger", "wandb")(project=f"a{letter}b")
+    assert error.value.path == "logger.wandb.project"
+
+
+def test_an_unknown_mode_in_the_environment_is_a_fault_and_an_empty_one_is_none(
+    no_key, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("WANDB_MODE", "foo")
+    with pytest.raises(ConfigError, match=r"WANDB_MODE.* `foo`") as error:
+        builder("logger", "wandb")(project="x" * 129, tags=[""])
+    places = ["logger.wandb.project", "logger.wandb.tags", "logger.wandb.mode"]
+    assert [fault.path for fault in error.value.faults] == places
+
+    monkeypatch.setenv("WANDB_MODE", "")
+    sink = builder("logger", "wandb")(mode="disabled")
+    sink.start(make_run(tmp_path))
+    sink.finish({}, 0)

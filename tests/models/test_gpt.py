@@ -125,3 +125,10 @@ def test_dropout_acts_in_training_alone():
 def test_sizes_out_of_range_are_refused(build, phrase):
     with pytest.raises(ConfigError, match=phrase):
         build()
+
+
+def test_all_that_a_block_refuses_is_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        Block(dim=-4, heads=0, mlp_ratio=0, dropout=1.0)
+    told = [fault.message.split()[0] for fault in caught.value.faults]
+    assert told == ["`dim`", "`heads`", "`mlp_ratio`", "`dropout`"]

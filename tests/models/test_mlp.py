@@ -57,3 +57,9 @@ def test_widths_below_one_are_refused():
 def test_an_unknown_activation_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="one of relu, gelu, silu, tanh, or null, but is `swish`"):
         Linear(in_features=3, out_features=2, activation="swish")  # type: ignore[arg-type]
+
+
+def test_all_that_a_layer_refuses_is_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        Linear(in_features=0, out_features=0, activation="swish")  # type: ignore[arg-type]
+    assert len(caught.value.faults) == 3

@@ -26,3 +26,12 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, error):
         write_whole(path, write)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_names_the_file_and_not_its_draft(tmp_path):
+    def write(file):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space") as caught:
+        write_whole(tmp_path / "file.txt", write)
+    assert caught.value.filename == str(tmp_path / "file.txt")

@@ -160,7 +160,11 @@ def test_the_state_loads_with_weights_only():
         (lambda: adamw(lr=0.1, betas=(0.9, 1.0)), "optimizer.betas"),
         (lambda: adamw(lr=0.1, eps=-1e-8), "optimizer.eps"),
         (lambda: adamw(lr=0.1, weight_decay=float("nan")), "optimizer.weight_decay"),
-        (lambda: optimizer_from_class(torch.optim.SGD, {"lr": -1.0}), "optimizer"),
+        (lambda: sgd(lr=float("inf")), "optimizer.lr"),
+        (lambda: optimizer_from_class(torch.optim.SGD, {"lr": float("inf")}), "optimizer.lr"),
+        (lambda: optimizer_from_class(torch.optim.SGD, {"momentum": -1.0}), "optimizer"),
+        (lambda: optimizer_from_class(torch.optim.LBFGS, {}), "optimizer._target_"),
+        (lambda: optimizer_from_class(torch.optim.SparseAdam, {}), "optimizer._target_"),
         (lambda: optimizer_from_class(torch.optim.SGD, {"lr": 0.1, "foo": 1}), "optimizer"),
         (lambda: optimizer_from_class(cast(Any, nn.Linear), {}), "optimizer._target_"),
         (lambda: optimizer_from_class(cast(Any, sgd), {}), "optimizer._target_"),
@@ -170,3 +174,21 @@ def test_options_out_of_range_are_refused(build, path):
     with pytest.raises(ConfigError) as caught:
         build()
     assert caught.value.path == path
+
+
+def test_all_options_out_of_range_are_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        adamw(lr=-1.0, weight_decay=-1.0, betas=(2.0, 3.0))
+    names = ["lr", "weight_decay", "betas", "betas"]
+    assert [fault.path for fault in caught.value.faults] == [f"optimizer.{name}" for name in names]
+
+
+def test_options_for_another_device_are_left_to_it():
+    optimizer_from_class(torch.optim.Adam, {"lr": 0.1, "capturable": True})
+
+
+@pytest.mark.parametrize(
+    "name", ["Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "ASGD", "NAdam"]
+)
+def test_optimizers_of_torch_pass_the_trial(name):
+    optimizer_from_class(getattr(torch.optim, name), {})

@@ -69,7 +69,7 @@ def best_within(ranks: int, microbatches: int, cost: Cost | None, memory_limit: 
     """
     times, few = Times.of(cost, 2 * ranks), min(microbatches, 2 * ranks)
     spans = []
-    for blocks in _within(ranks, 2 * memory_limit):
+    for blocks in _within(ranks, 2 * memory_limit / times.most_kept):
         clock = Clock(times, few)
         clock.follow(v_rows(blocks, few))
         spans.append((clock.span, blocks))
@@ -79,7 +79,7 @@ def best_within(ranks: int, microbatches: int, cost: Cost | None, memory_limit: 
 
 
 def _within(ranks: int, most: float) -> Iterator[list[Block]]:
-    """Blocks whose repetitions don't meet, and which hold no more than so many activations."""
+    """Blocks whose repetitions don't meet, with at most so many actions' activations in flight."""
     gaps = range(_LONGEST_GAPS + 1)
     for down, back, after_down, at_top, before_back in product(
         range(1, 5), (1, 2), gaps, gaps, gaps

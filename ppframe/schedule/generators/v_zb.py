@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from ppframe.errors import ConfigError
 from ppframe.schedule.cost import Cost
 from ppframe.schedule.generators.facts import ScheduleFacts, Shape, schedule_generator
 from ppframe.schedule.generators.v_blocks import v_rows
 from ppframe.schedule.generators.v_offsets import Offsets, best_within
 from ppframe.schedule.generators.v_search import v_search
+from ppframe.schedule.generators.zb_search import Times
 from ppframe.schedule.generators.zbv import zbv
 from ppframe.schedule.ir import Schedule
 from ppframe.schedule.placement import Placement
@@ -74,7 +77,7 @@ def v_zb(
         cost: times of the 2 P stages, latency of hops, share of an activation that W needs; None is
             one unit for F, B and W each.
         memory_limit: the most that a rank may hold, in activations of one microbatch on both stages
-            of a rank, floor((P + 4) / 3) or more; None is P.
+            of a rank, floor((P + 4) / 3) or more; None is for P of them in flight.
 
     Raises:
         ConfigError: the limit is below what `v-min` holds, or the cost is for another number of
@@ -100,24 +103,25 @@ def v_zb(
     if cost is None and memory_limit is None:
         rows = v_rows(BLOCK.blocks(ranks), microbatches)
     else:
-        limit = ranks if memory_limit is None else memory_limit
-        rows = _searched(ranks, microbatches, cost, limit)
+        rows = _searched(ranks, microbatches, cost, memory_limit)
     return Schedule(rows, Placement.v(ranks, chunks_per_rank), "v-zb")
 
 
-def _searched(ranks: int, microbatches: int, cost: Cost | None, limit: float) -> Rows:
+def _searched(ranks: int, microbatches: int, cost: Cost | None, limit: float | None) -> Rows:
     """The best of the search, and of the fixed orders of the V that keep the limit."""
-    least = (ranks + 4) // 3
+    most = Times.of(cost, 2 * ranks).most_kept
+    if limit is None or limit >= ranks * most:
+        block = v_rows(BLOCK.blocks(ranks), microbatches)
+        others = [block, zbv(ranks, microbatches).actions]
+        return v_search(microbatches, cost, limit or ranks + (most - 1) / 2, others)
+    least = (ranks + 4) // 3 * most
     if not limit >= least:
+        enough = f"{math.ceil(1e4 * least) / 1e4:g}"
         raise ConfigError(
-            f"must be at least {least} microbatches' activations on a rank, which is what `v-min` "
-            f"holds, but is {limit} (ranks {ranks}, microbatches {microbatches}). Use {least} or "
+            f"must be at least {enough} microbatches' activations on a rank, which is what `v-min` "
+            f"holds, but is {limit} (ranks {ranks}, microbatches {microbatches}). Use {enough} or "
             "more.",
             path="schedule.memory_limit",
         )
-    if limit < ranks:
-        others = [best_within(ranks, microbatches, cost, limit)]
-    else:
-        block = v_rows(BLOCK.blocks(ranks), microbatches)
-        others = [block, zbv(ranks, microbatches).actions]
+    others = [best_within(ranks, microbatches, cost, limit)]
     return v_search(microbatches, cost, limit, others)

@@ -52,10 +52,11 @@ def zb_1p(
         cost: times of the stages, latency of hops, share of an activation that W needs; None is
             one unit for F, B and W each.
         memory_limit: the most that a rank may hold, in activations of one microbatch on one rank,
-            1 or more; None is P.
+            1 or more; None is for P microbatches in flight.
 
     Raises:
-        ConfigError: the limit is below 1, or the cost is for another number of stages.
+        ConfigError: one microbatch takes more than the limit, or the cost is for another number of
+            stages.
 
     Facts:
         without options, makespan in unit costs 3 M + P - 1, and P - M more where M < P; in flight
@@ -71,6 +72,5 @@ def zb_1p(
         >>> zb_1p(2, 2).actions
         ((0F0, 0F1, 0B0, 0W0, 0B1, 0W1), (1F0, 1B0, 1F1, 1B1, 1W0, 1W1))
     """
-    limit = ranks if memory_limit is None else memory_limit
-    rows = search(ranks, microbatches, cost, limit)
+    rows = search(ranks, microbatches, cost, memory_limit, in_flight=ranks)
     return Schedule(rows, Placement.loop(ranks, chunks_per_rank), "zb-1p")

@@ -48,10 +48,11 @@ def zb_2p(
         cost: times of the stages, latency of hops, share of an activation that W needs; None is
             one unit for F, B and W each.
         memory_limit: the most that a rank may hold, in activations of one microbatch on one rank,
-            1 or more; None is 2 P.
+            1 or more; None is for 2 P microbatches in flight.
 
     Raises:
-        ConfigError: the limit is below 1, or the cost is for another number of stages.
+        ConfigError: one microbatch takes more than the limit, or the cost is for another number of
+            stages.
 
     Facts:
         without options, makespan in unit costs 3 M + P - 1, and P - M more where M < P; in flight
@@ -65,6 +66,5 @@ def zb_2p(
         >>> zb_2p(2, 3).actions[0]
         (0F0, 0F1, 0F2, 0B0, 0W0, 0B1, 0W1, 0B2, 0W2)
     """
-    limit = 2 * ranks if memory_limit is None else memory_limit
-    rows = search(ranks, microbatches, cost, limit)
+    rows = search(ranks, microbatches, cost, memory_limit, in_flight=2 * ranks)
     return Schedule(rows, Placement.loop(ranks, chunks_per_rank), "zb-2p")

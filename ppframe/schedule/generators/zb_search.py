@@ -44,8 +44,7 @@ class Times:
         inputs: duration of B.
         weights: duration of W.
         hop: latency of a hop from the stage to another rank.
-        share: part of an activation that B leaves for W, at most the whole of it: a limit is on
-            activations, and so is what the search counts.
+        share: what B leaves for W, in activations; above 1 where that is more than it found.
         slack: times that differ by less count as equal.
     """
 
@@ -71,9 +70,14 @@ class Times:
             inputs=inputs,
             weights=weights,
             hop=hop,
-            share=tuple(min(1.0, part) for part in share),
+            share=share,
             slack=1e-9 * max(*forward, *inputs, *weights, *hop),
         )
+
+    @property
+    def most_kept(self) -> float:
+        """The most that one microbatch comes to on a stage, in activations."""
+        return max(1.0, *self.share)
 
 
 def makespan(shape: Shape) -> int:
@@ -82,24 +86,34 @@ def makespan(shape: Shape) -> int:
     return 3 * microbatches + ranks - 1 + max(0, ranks - microbatches)
 
 
-def search(ranks: int, microbatches: int, cost: Cost | None, memory_limit: float) -> Rows:
+def search(
+    ranks: int, microbatches: int, cost: Cost | None, memory_limit: float | None, *, in_flight: int
+) -> Rows:
     """For each rank its actions, of the variant whose longest span is least; of equals the first.
+
+    Args:
+        ranks: pipeline ranks (P).
+        microbatches: microbatches (M).
+        cost: of the P stages; None is one unit for F, B and W each.
+        memory_limit: activations that a rank may hold; None: for as many as are in flight.
+        in_flight: microbatches of a rank that may be in flight when no limit is given.
 
     Raises:
         ConfigError: the limit leaves no room for one microbatch, or the cost is for another number
             of stages.
     """
-    least = 1
-    if not memory_limit >= least:
+    times = Times.of(cost, ranks)
+    limit = in_flight - 1 + times.most_kept if memory_limit is None else memory_limit
+    if not limit >= times.most_kept:
+        least = f"{math.ceil(1e4 * times.most_kept) / 1e4:g}"
         raise ConfigError(
-            f"must be at least {least} microbatch's activations on a rank, but is {memory_limit} "
+            f"must be at least {least}, what one microbatch takes on a rank, but is {limit} "
             f"(ranks {ranks}, microbatches {microbatches}). Use {least} or more.",
             path="schedule.memory_limit",
         )
-    times = Times.of(cost, ranks)
     best: Pass | None = None
     for variant in map(Variant._make, product((False, True), repeat=3)):
-        tried = Pass(times, microbatches, memory_limit, variant)
+        tried = Pass(times, microbatches, limit, variant)
         if best is None or tried.span < best.span - times.slack:
             best = tried
     assert best is not None
@@ -184,7 +198,8 @@ class Pass:
         arrival = -math.inf
         for rank in reversed(range(self._ranks)):
             forward, now = times.forward[rank], self._now[rank]
-            room = int(min(self._limit, self._microbatches))
+            after = max(0.0, times.share[rank] - 1)
+            room = int(min(self._limit - after, self._microbatches))
             while counts[rank] < room and now + forward <= arrival + times.slack:
                 counts[rank], now = counts[rank] + 1, now + forward
             if self._variant.overfill and counts[rank] < room and now < arrival - times.slack:

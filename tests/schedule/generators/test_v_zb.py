@@ -127,3 +127,12 @@ def test_a_limit_below_the_memory_of_v_min_is_refused(limit: float) -> None:
 def test_a_cost_of_other_stages_is_refused() -> None:
     with pytest.raises(ConfigError, match="one number per stage"):
         build_schedule("v-zb", 4, 8, cost=Cost((1, 2), 1, 1))
+
+
+@pytest.mark.parametrize(("limit", "most"), [(None, 7.5), (9, 9), (5, 5), (4, 4)])
+def test_memory_counts_what_b_leaves_beside_what_it_found(limit: float | None, most: float) -> None:
+    """Without a limit P microbatches are in flight, each of which comes to 1.25 at most."""
+    cost = Cost(1, 1, 1, weight_share=1.25)
+    schedule = build_schedule("v-zb", 6, 20, cost=cost, memory_limit=limit)
+    verify(schedule)
+    assert max(simulate(schedule, cost).peak_activation) / 2 <= most

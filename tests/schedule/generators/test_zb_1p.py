@@ -98,9 +98,24 @@ def uneven_cost(ranks: int) -> Cost:
     )
 
 
+@pytest.mark.parametrize(("limit", "most"), [(None, 4.5), (1.5, 1.5), (2, 2), (3.2, 3.2)])
+def test_memory_counts_what_b_leaves_beside_what_it_found(limit: float | None, most: float) -> None:
+    """Without a limit P are in flight; the last B of a rank adds a half to them."""
+    cost = Cost(3, 2, 1, weight_share=1.5)
+    schedule = build_schedule("zb-1p", 4, 12, cost=cost, memory_limit=limit)
+    report = simulate(schedule, cost)
+    assert max(report.peak_activation) <= most
+    assert max(report.peak_in_flight) == int(most - 0.5)
+
+
+def test_a_limit_without_room_for_what_b_leaves_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"at least 1\.5, what one microbatch takes"):
+        build_schedule("zb-1p", 4, 8, cost=Cost(1, 1, 1, weight_share=1.5), memory_limit=1.4)
+
+
 @pytest.mark.parametrize("limit", [0.99, 0, -1, float("nan")])
 def test_a_limit_that_holds_no_microbatch_is_refused(limit: float) -> None:
-    with pytest.raises(ConfigError, match=r"at least 1 microbatch.*Use 1 or more") as caught:
+    with pytest.raises(ConfigError, match=r"at least 1, .*Use 1 or more") as caught:
         build_schedule("zb-1p", 4, 8, memory_limit=limit)
     assert caught.value.faults[0].path == "schedule.memory_limit"
 
