@@ -38,7 +38,7 @@ def test_defaults_are_a_run_of_two_ranks(tmp_path: Path) -> None:
     config = config_of(folder=tmp_path)
     assert (config.mode, config.seed, config.pipeline.ranks) == ("train", 0, 2)
     assert config.schedule == Component(name="dora-dfs", target=None, options={})
-    assert config.pipeline.num_microbatches == 4
+    assert config.pipeline.num_microbatches == 6
     assert type(config.optimizer.options["betas"]) is tuple
     assert set(config.logger) == {"console", "wandb"}
     assert config.model.num_modules >= 8  # four ranks of two chunks

@@ -76,7 +76,8 @@ def test_what_builders_refuse_is_one_list_with_the_traceback_in_the_log(tmp_path
 
 
 def test_a_plan_is_drawn_and_no_step_is_run(tmp_path: Path) -> None:
-    ended = launch(*TINY_MLP, "mode=plan", "schedule=1f1b", folder=tmp_path)
+    four = "pipeline.batch_size=16"  # in microbatches of 4
+    ended = launch(*TINY_MLP, four, "mode=plan", "schedule=1f1b", folder=tmp_path)
     assert ended.code == 0
     assert "rank 1 │" in ended.out
     # 1F1B of 2 ranks and 4 microbatches: (M + P - 1) forwards and as many double backwards

@@ -113,7 +113,8 @@ def test_faults_that_all_jobs_share_start_nothing(tmp_path: Path) -> None:
 
 
 def test_plans_are_compared(tmp_path: Path) -> None:
-    ended = launch("-m", *TINY_MLP, "mode=plan", "schedule=gpipe,dora-dfs", folder=tmp_path)
+    four = "pipeline.batch_size=16"  # in microbatches of 4
+    ended = launch("-m", *TINY_MLP, four, "mode=plan", "schedule=gpipe,dora-dfs", folder=tmp_path)
     assert ended.code == 0
     rows = {row["schedule"]: row for row in rows_of(tmp_path)}
     # P = 2, M = 4, a backward of 2: gpipe takes (M + P - 1) * 3; dora-dfs has V = 2 and stages of
