@@ -76,7 +76,7 @@ def test_what_builders_refuse_is_one_list_with_the_traceback_in_the_log(tmp_path
 
 
 def test_a_plan_is_drawn_and_no_step_is_run(tmp_path: Path) -> None:
-    four = "pipeline.batch_size=16"  # in microbatches of 4
+    four = "pipeline.batch_size=8"  # in microbatches of 2
     ended = launch(*TINY_MLP, four, "mode=plan", "schedule=1f1b", folder=tmp_path)
     assert ended.code == 0
     assert "rank 1 │" in ended.out
@@ -86,7 +86,7 @@ def test_a_plan_is_drawn_and_no_step_is_run(tmp_path: Path) -> None:
     assert "peak in flight by rank: 2 1" in ended.out
     (run_dir,) = run_dirs(tmp_path)
     assert len((run_dir / "schedule.csv").read_text().splitlines()) == 2
-    # 4 microbatches of 4 samples go over the one boundary both ways
+    # 4 microbatches of 2 samples go over the one boundary both ways
     assert "transfers: 8 messages, " in ended.out
     assert "critical path: " in ended.out
     assert "makespan 15 forwards" in (run_dir / "schedule.svg").read_text()

@@ -113,7 +113,7 @@ def test_faults_that_all_jobs_share_start_nothing(tmp_path: Path) -> None:
 
 
 def test_plans_are_compared(tmp_path: Path) -> None:
-    four = "pipeline.batch_size=16"  # in microbatches of 4
+    four = "pipeline.batch_size=8"  # in microbatches of 2
     ended = launch("-m", *TINY_MLP, four, "mode=plan", "schedule=gpipe,dora-dfs", folder=tmp_path)
     assert ended.code == 0
     rows = {row["schedule"]: row for row in rows_of(tmp_path)}
