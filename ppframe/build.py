@@ -40,6 +40,7 @@ from ppframe.runtime import Member, Pipeline
 from ppframe.schedule.cost import Cost
 from ppframe.stage.batch_loss import LossFunction
 from ppframe.stage.randomness import mixed
+from ppframe.training.fit import Fitted, misfit
 from ppframe.training.lr_schedule import LRSchedule
 from ppframe.training.optim import OptimizerFactory, optimizer_from_class
 from ppframe.training.recorder import RunRecorder
@@ -228,48 +229,27 @@ def build_recorder(config: RunConfig, sinks: Sequence[Sink], ranks: Ranks) -> Ru
 
 
 def misfits(config: RunConfig, parts: Parts) -> list[Fault]:
-    """Where data, model chunks and loss don't fit each other, tried on tensors without memory.
+    """Where data, model chunks and loss don't fit each other, tried before anything runs.
 
     Args:
         config: the run.
-        parts: with modules on the device `meta`.
+        parts: the dataset and the loss among them; the modules are made anew, without memory.
 
     Returns:
-        the first misfit; none where everything fits, or where an operation needs real numbers and
-        it can't be told.
+        the first misfit; none where everything fits, or where it can't be told.
     """
     batches = parts.dataset.validation_batches(config.pipeline.microbatch_size, 1)
     batch = next(iter(batches), None)
+    try:
+        modules = build_modules(config, "meta")
+    except ConfigError:  # made with real numbers they may be sound
+        return []
     if batch is None:
         return []
     chunks = config.model.chunks
-    paths = [f"model.chunks[{i}]" for i, spec in enumerate(chunks) for _ in range(spec.repeat)]
-    value, targets = _without_memory(batch.inputs), _without_memory(batch.targets)
-    path = paths[0]
-    try:
-        with torch.no_grad(), torch.device("meta"):
-            for place, module in zip(paths, parts.modules, strict=True):
-                path = place
-                value = module(*value) if isinstance(value, tuple) else module(value)
-            path = "loss"
-            parts.loss(value, targets)
-    except Exception as error:  # modules and losses may be the user's
-        if isinstance(error, NotImplementedError) or "meta" in str(error):
-            return []
-        what = "what the chunk before it gives" if path != paths[0] else "what the data gives"
-        return [Fault(path, f"must take {what}, but raised {type(error).__name__}: {error}.")]
-    return []
-
-
-def _without_memory(value: Any) -> Any:
-    """Tensors in nested structures replaced by ones that have a shape and a type alone."""
-    if isinstance(value, torch.Tensor):
-        return value.to("meta")
-    if isinstance(value, dict):
-        return {key: _without_memory(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_without_memory(entry) for entry in value]
-    return tuple(map(_without_memory, value)) if isinstance(value, tuple) else value
+    names = [f"model.chunks[{i}]" for i, spec in enumerate(chunks) for _ in range(spec.repeat)]
+    with _seeded(config.seed):
+        return misfit(Fitted(modules, names, batch, parts.loss))
 
 
 def _sink(config: RunConfig, name: str) -> Sink:

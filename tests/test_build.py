@@ -149,6 +149,10 @@ def test_data_model_and_loss_that_fit_have_no_misfit(tmp_path: Path) -> None:
         ((*TINY_MLP, "model.chunks.1.out_features=5"), "model.chunks[1]"),
         ((*TINY_MLP, "loss=cross_entropy"), "loss"),
         ((*TINY_GPT, "loss=mse"), "loss"),
+        ((*TINY_GPT, "loss.class_weights=[1,2]"), "loss"),
+        ((*TINY_GPT, "model.seq_len=4"), "model.seq_len"),
+        ((*TINY_GPT, "+model.chunks.0.vocab_size=60"), "model.chunks[0]"),
+        ((*TINY_GPT, "+model.chunks.2.vocab_size=60"), "loss"),
     ],
 )
 def test_what_does_not_fit_is_found_without_running_it(

@@ -54,12 +54,14 @@ class _Mode:
         device: where the modules' parameters are made.
         has_sinks: whether its numbers go to the user's sinks.
         runs_apart: whether ranks may be processes.
+        must_fit: whether data, chunks and loss must fit each other.
     """
 
     work: Callable[[RunConfig, Parts, RunRecorder, Ranks], Figures]
     device: str
     has_sinks: bool
     runs_apart: bool = False
+    must_fit: bool = True
 
 
 def run(config: RunConfig) -> dict[str, Any]:
@@ -90,6 +92,9 @@ def _work(config: RunConfig, ranks: Ranks) -> dict[str, Any]:
     import_plugins(config.plugins, config.launch.folder)
     mode = _MODES[config.mode]
     parts = build_parts(config, mode.device)
+    faults = misfits(config, parts) if mode.must_fit else []
+    if faults:
+        raise ConfigError(faults)
     recorder = build_recorder(config, parts.sinks if mode.has_sinks else (), ranks)
     with recorder:
         figures = mode.work(config, parts, recorder, ranks)
@@ -166,9 +171,6 @@ def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) 
 
 def _check(config: RunConfig, parts: Parts, _recorder: RunRecorder, ranks: Ranks) -> Figures:
     """Every part built and fitted to the next, on modules without memory; nothing runs."""
-    faults = misfits(config, parts)
-    if faults:
-        raise ConfigError(faults)
     with build_pipeline(config, parts) as pipeline:
         pipeline.lowered(config.pipeline.num_microbatches)
         _load(config, pipeline)
@@ -214,7 +216,7 @@ def _load(config: RunConfig, pipeline: Pipeline) -> None:
 _MODES: Mapping[str, _Mode] = {
     "train": _Mode(_train, device="cpu", has_sinks=True, runs_apart=True),
     "eval": _Mode(_eval, device="cpu", has_sinks=True, runs_apart=True),
-    "plan": _Mode(_plan, device="meta", has_sinks=False),
+    "plan": _Mode(_plan, device="meta", has_sinks=False, must_fit=False),
     "profile": _Mode(_profile, device="cpu", has_sinks=False),
     "check": _Mode(_check, device="meta", has_sinks=False),
 }

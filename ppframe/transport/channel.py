@@ -15,10 +15,10 @@ what the receiver expects, as both ask a `Forecast` that rests on the same messa
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, final
+from ctypes import c_int64
+from typing import Any, Final, NamedTuple, Protocol, final
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ from ppframe.errors import TransportError
 from ppframe.transport.base import Message
 from ppframe.transport.forecast import Book, Boundary, Forecast
 from ppframe.transport.sends import Waitable
-from ppframe.transport.spec import TAIL, WORD, Layout, describe
+from ppframe.transport.spec import Layout, describe, from_bytes, to_bytes
 
 
 class Receive(Protocol):
@@ -53,6 +53,15 @@ class Wire(Protocol):
 
 Keep = Callable[[Waitable, Tensor], None]
 """Keeps a send and its buffer until it is done."""
+
+
+_TAIL: Final = 16
+"""Bytes behind the tensors, a multiple of the size of every dtype; the first eight are a word."""
+
+
+def _word_of(buffer: Tensor, capacity: int) -> c_int64:
+    """The word behind a buffer's tensors; valid while the buffer lives."""
+    return c_int64.from_address(buffer.data_ptr() + capacity)
 
 
 def _boundary_of(message: Message) -> Boundary:
@@ -85,15 +94,15 @@ class SendingSide:
         layout = Layout(spec)
         number = self._book.number_of(layout)
         if number is None:
-            header = pickle.dumps(spec)
+            header = to_bytes(spec)
             word = -len(header)
             self._book.enter(layout)
         else:
             header, word = b"", number
             layout = self._book[number]
         self._forecast.note(boundary, layout)
-        buffer = torch.empty(capacity // WORD + TAIL, dtype=torch.int64)
-        buffer[-1] = word
+        buffer = torch.empty(capacity + _TAIL, dtype=torch.uint8)
+        _word_of(buffer, capacity).value = word
         if layout.capacity <= capacity:
             layout.pack(tensors, buffer)
         self._send(buffer, keep)
@@ -113,7 +122,7 @@ class _Posted(NamedTuple):
     expected: Layout | None
     capacity: int
     buffer: Tensor
-    word: Tensor
+    word: c_int64
     work: Receive
 
 
@@ -155,10 +164,11 @@ class ReceivingSide:
             TransportError: another message was announced in its place.
             RuntimeError: see `Receive`.
         """
-        if not self._posted:
-            self.announce((message,))
+        if not self.num_announced:
+            self._announced.append(message)
+        self._post()
         posted = self._posted[0]
-        if posted.message != message:
+        if posted.message is not message and posted.message != message:
             raise TransportError(
                 f"message {message} must be the next of its channel, but {posted.message} is: "
                 "receive in the order that was announced.",
@@ -169,23 +179,22 @@ class ReceivingSide:
         self._posted.popleft()
         layout, buffer = self._read(posted)
         self._forecast.note(_boundary_of(message), layout)
-        self._post()
         return layout.unpack(buffer, self._device)
 
     def _read(self, posted: _Posted) -> tuple[Layout, Tensor]:
         """Layout of what arrived, and the buffer that holds it."""
-        word = int(posted.word.item())
+        word = posted.word.value
         if word == 0 and posted.expected is not None:
             return posted.expected, posted.buffer
         if word < 0:
             header = self._from_side(torch.empty(-word, dtype=torch.uint8))
-            layout = Layout(pickle.loads(bytes(header.tolist())))
+            layout = Layout(from_bytes(bytes(header.tolist())))
             self._book.enter(layout)
         else:
             layout = self._book[word]
         if layout.capacity <= posted.capacity:
             return layout, posted.buffer
-        return layout, self._from_side(torch.empty(layout.capacity // WORD, dtype=torch.int64))
+        return layout, self._from_side(torch.empty(layout.capacity, dtype=torch.uint8))
 
     def _from_side(self, buffer: Tensor) -> Tensor:
         self._wire.receive(buffer, side=True).wait()
@@ -195,8 +204,13 @@ class ReceivingSide:
         while self._announced and len(self._posted) < self._ahead:
             message = self._announced.popleft()
             expected, capacity = self._forecast.next(_boundary_of(message))
-            buffer = torch.empty(capacity // WORD + TAIL, dtype=torch.int64)
-            word = buffer[-1:]
-            word.zero_()
+            size = capacity + _TAIL
+            buffer = (
+                torch.empty(size, dtype=torch.uint8)
+                if expected is None
+                else expected.new_buffer(size)
+            )
+            word = _word_of(buffer, capacity)
+            word.value = 0
             work = self._wire.receive(buffer, side=False)
             self._posted.append(_Posted(message, expected, capacity, buffer, word, work))

@@ -70,7 +70,7 @@ class DistributedTransport(Transport):
         self._device = torch.device("cpu") if device is None else device
         self._timeout_s = timeout_s
         self._ahead = ahead
-        self._sides: dict[tuple[int, Direction], SendingSide] = {}
+        self._sending: dict[tuple[int, Direction], SendingSide] = {}
         self._receiving: dict[tuple[int, Direction], ReceivingSide] = {}
         self._sends = SendsUnderWay()
         self._is_released = False
@@ -150,19 +150,21 @@ class DistributedTransport(Transport):
         """Let go of all that is under way. The transport can't be used any more."""
         self._is_released = True
         self._sends.drop()
-        self._sides.clear()
+        self._sending.clear()
         self._receiving.clear()
 
     def _sender(self, channel: tuple[int, Direction]) -> SendingSide:
-        if channel not in self._sides:
-            self._sides[channel] = SendingSide(self._wire(channel), self._ahead)
-        return self._sides[channel]
+        side = self._sending.get(channel)
+        if side is None:
+            side = self._sending[channel] = SendingSide(self._wire(channel), self._ahead)
+        return side
 
     def _receiver(self, channel: tuple[int, Direction]) -> ReceivingSide:
-        if channel not in self._receiving:
-            wire = self._wire(channel)
-            self._receiving[channel] = ReceivingSide(wire, self._ahead, self._device)
-        return self._receiving[channel]
+        side = self._receiving.get(channel)
+        if side is None:
+            side = ReceivingSide(self._wire(channel), self._ahead, self._device)
+            self._receiving[channel] = side
+        return side
 
     def _wire(self, channel: tuple[int, Direction]) -> _GlooWire:
         peer, direction = channel

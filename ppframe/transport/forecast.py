@@ -10,8 +10,8 @@ from ppframe.transport.spec import Layout
 Boundary = tuple[int, int]
 """(sending stage, receiving stage)."""
 
-_WINDOW: Final = 64
-"""Of so many messages of a boundary the largest decides how large a buffer is."""
+_PATIENCE: Final = 64
+"""After so many messages in a row that are smaller, a boundary's buffers become smaller."""
 
 
 class Expected(NamedTuple):
@@ -24,6 +24,9 @@ class Expected(NamedTuple):
 
     layout: Layout | None
     capacity: int
+
+
+_NOTHING: Final = Expected(None, 0)
 
 
 @final
@@ -46,16 +49,15 @@ class Forecast:
         self._num_foretold = 0
         self._num_applied = 0
         self._noted: deque[tuple[Boundary, Layout]] = deque()
-        self._last: dict[Boundary, Layout] = {}
-        self._capacities: dict[Boundary, deque[int]] = {}
+        self._expected: dict[Boundary, Expected] = {}
+        self._num_smaller: dict[Boundary, int] = {}
 
     def next(self, boundary: Boundary) -> Expected:
         """Foretell the channel's next message, which is of this boundary."""
         while self._num_applied <= self._num_foretold - self._ahead:
             self._apply(*self._noted.popleft())
         self._num_foretold += 1
-        layout = self._last.get(boundary)
-        return Expected(layout, max(self._capacities[boundary]) if layout else 0)
+        return self._expected.get(boundary, _NOTHING)
 
     def note(self, boundary: Boundary, layout: Layout) -> None:
         """Learn what the channel's next message was: on one side sent, on the other taken."""
@@ -63,8 +65,16 @@ class Forecast:
 
     def _apply(self, boundary: Boundary, layout: Layout) -> None:
         self._num_applied += 1
-        self._last[boundary] = layout
-        self._capacities.setdefault(boundary, deque(maxlen=_WINDOW)).append(layout.capacity)
+        expected = self._expected.get(boundary, _NOTHING)
+        size = layout.capacity
+        if size < expected.capacity:
+            smaller = self._num_smaller.get(boundary, 0) + 1
+            self._num_smaller[boundary] = smaller
+            size = size if smaller >= _PATIENCE else expected.capacity
+        elif self._num_smaller:
+            self._num_smaller.pop(boundary, None)
+        if layout is not expected.layout or size != expected.capacity:
+            self._expected[boundary] = Expected(layout, size)
 
 
 @final

@@ -84,7 +84,7 @@ class Alone(Peers):
         """The tensor itself."""
         return tensor
 
-    def broadcast(self, value: Any, source: int) -> Any:
+    def broadcast(self, value: Any, source: int) -> Any:  # noqa: ARG002
         """The value itself."""
         return value
 
@@ -122,10 +122,7 @@ class Group(Peers):
             the group; None in a process that is no member.
         """
         group = dist.new_group(
-            list(global_ranks),
-            timedelta(seconds=timeout_s),
-            "gloo",
-            use_local_synchronization=False,
+            list(global_ranks), timedelta(seconds=timeout_s), "gloo", sort_ranks=False
         )
         return cls(group) if isinstance(group, ProcessGroup) else None
 

@@ -12,10 +12,6 @@ from torch.utils import _pytree as pytree
 
 ALIGNMENT: Final = 64
 """Every tensor of a message begins at a multiple of so many bytes."""
-WORD: Final = 8
-"""Bytes of one element of a message's buffer."""
-TAIL: Final = 2
-"""Elements behind the tensors, the last of which may say what they are; even, for every dtype."""
 
 _SINGLE: Final = "tensor"
 _FLAT: Final = "tuple"
@@ -61,6 +57,22 @@ def describe(value: Any) -> tuple[Spec, list[Tensor]]:
     return Spec(structure, tuple(map(_leaf_spec, leaves))), tensors
 
 
+def to_bytes(spec: Spec) -> bytes:
+    """What `from_bytes` makes the spec of, in another process."""
+    structure, leaves = spec
+    if not isinstance(structure, str):
+        structure = pytree.tree_unflatten(range(len(leaves)), structure)
+    return pickle.dumps((structure, leaves))
+
+
+def from_bytes(header: bytes) -> Spec:
+    """Undo `to_bytes`."""
+    structure, leaves = pickle.loads(header)
+    if not isinstance(structure, str):
+        structure = pytree.tree_structure(structure)
+    return Spec(structure, leaves)
+
+
 def _leaf_spec(leaf: Any) -> TensorSpec | bytes | None:
     if leaf is None:
         return None
@@ -88,7 +100,7 @@ class _Place(NamedTuple):
 
 @final
 class Layout:
-    """Where the tensors of a spec lie in one flat buffer of int64.
+    """Where the tensors of a spec lie in one flat buffer.
 
     ::
 
@@ -110,6 +122,16 @@ class Layout:
                 end = start + leaf.shape.numel() * leaf.dtype.itemsize
         self.capacity = _round_up(end, ALIGNMENT)
         """Bytes of a buffer that holds the tensors."""
+        self._alone = self._places[0] if spec.structure == _SINGLE else None
+
+    def new_buffer(self, num_bytes: int) -> Tensor:
+        """A buffer for a message that is expected to have this layout.
+
+        Args:
+            num_bytes: its size, a multiple of the size of every dtype.
+        """
+        dtype = torch.uint8 if self._alone is None else self._alone.dtype
+        return torch.empty(num_bytes // dtype.itemsize, dtype=dtype)
 
     def pack(self, tensors: Sequence[Tensor], buffer: Tensor) -> None:
         """Copy the tensors into the buffer."""
@@ -120,9 +142,11 @@ class Layout:
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
         """One contiguous CPU tensor that holds the tensors: a lone one itself where it can be."""
         if len(tensors) == 1:
-            alone = tensors[0].detach().resolve_conj().resolve_neg()
-            return alone.to("cpu").contiguous()
-        buffer = torch.empty(self.capacity // WORD, dtype=torch.int64)
+            alone = tensors[0].detach()
+            if alone.is_conj() or alone.is_neg():
+                alone = alone.resolve_conj().resolve_neg()
+            return alone.cpu().contiguous()
+        buffer = torch.empty(self.capacity, dtype=torch.uint8)
         self.pack(tensors, buffer)
         return buffer
 
@@ -131,9 +155,9 @@ class Layout:
 
         Each has a version counter of its own, so that writing to one is no change of another.
         """
+        if self._alone is not None:
+            return _arrive(self._alone, buffer, device)
         tensors = (_arrive(place, buffer, device) for place in self._places)
-        if self.spec.structure == _SINGLE:
-            return next(tensors)
         leaves = [
             next(tensors)
             if isinstance(leaf, TensorSpec)
@@ -158,7 +182,7 @@ def _place(spec: TensorSpec, start: int) -> _Place:
 
 
 def _at(place: _Place, buffer: Tensor) -> Tensor:
-    typed = buffer.data.view(place.dtype)
+    typed = buffer if buffer.dtype is place.dtype else buffer.data.view(place.dtype)
     return typed.as_strided(place.shape, place.stride, place.offset)
 
 

@@ -75,6 +75,16 @@ def test_what_builders_refuse_is_one_list_with_the_traceback_in_the_log(tmp_path
     assert summary_of(run_dir)["status"] == "failed"
 
 
+def test_a_training_of_what_does_not_fit_starts_nothing(tmp_path: Path) -> None:
+    chosen = [text for text in TINY_MLP if not text.startswith("loss")]
+    ended = launch(*chosen, "loss=cross_entropy", folder=tmp_path)
+    assert ended.code == 1
+    assert ended.err.startswith("loss: ")
+    (run_dir,) = run_dirs(tmp_path)
+    assert not (run_dir / "metrics.jsonl").exists()
+    assert not (run_dir / "schedule.csv").exists()
+
+
 def test_a_plan_is_drawn_and_no_step_is_run(tmp_path: Path) -> None:
     four = "pipeline.batch_size=8"  # in microbatches of 2
     ended = launch(*TINY_MLP, four, "mode=plan", "schedule=1f1b", folder=tmp_path)
