@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,13 +12,12 @@ from typing import Any, Literal, Self, TypeAlias, final
 import torch
 from torch import nn
 
-from ppframe.errors import CheckpointError, ConfigError
+from ppframe.errors import ConfigError
 from ppframe.runtime.executor import RunPair, in_turn
 from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import (
     Devices,
     make_layout,
-    members,
     place_modules,
     rank_devices,
 )
@@ -27,6 +25,7 @@ from ppframe.runtime.member import Member
 from ppframe.runtime.plans import Plans
 from ppframe.runtime.result import ActionTime, StageInfo, StepResult
 from ppframe.runtime.sizes import MicrobatchSizes
+from ppframe.runtime.state import ModelState, NamedParameters
 from ppframe.runtime.walk import Batch, LocalRanks
 from ppframe.schedule import LoweredSchedule, Schedule
 from ppframe.stage import BatchLoss, Stage
@@ -123,7 +122,7 @@ class Pipeline:
         if devices is not None or member is not None:
             place_modules(modules, self._layout, device_of_rank)
         self._model = nn.Sequential(*modules)
-        self._owners = {str(index): rank for rank, index in members(self._layout)}
+        self._state = ModelState(self._model, self._layout, self.peers)
         self._loss = BatchLoss(loss)
         if isinstance(loss, nn.Module):
             loss.to(device_of_rank[self._layout.placement[-1]])
@@ -255,29 +254,15 @@ class Pipeline:
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Parameters with the unsplit model's names; a shared one stands once."""
-        return (
-            (name, parameter)
-            for name, parameter in self._model.named_parameters()
-            if self._is_here(name)
-        )
+        return self._state.named_parameters()
 
-    def parameters_by_rank(self) -> tuple[tuple[tuple[str, nn.Parameter], ...], ...]:
+    def parameters_by_rank(self) -> tuple[NamedParameters, ...]:
         """For each rank the parameters it owns; a shared one belongs to its first stage's rank."""
-        owned: list[list[tuple[str, nn.Parameter]]] = [[] for _ in range(self.ranks)]
-        for name, parameter in self.named_parameters():
-            owned[self._owners[name.partition(".")[0]]].append((name, parameter))
-        return tuple(map(tuple, owned))
+        return self._state.by_rank()
 
     def state_dict(self) -> dict[str, Any]:
         """The whole model's parameters and buffers; a shared one stands under each of its names."""
-        state = dict(self._model.state_dict())
-        if self._member is None:
-            return state
-        mine = {name: value for name, value in state.items() if self._is_here(name)}
-        parts = self.peers.gather(mine)
-        whole = None if parts is None else {k: v for part in parts for k, v in part.items()}
-        shared = self.peers.broadcast(whole, 0)
-        return {name: shared[name] for name in state}
+        return self._state.whole()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load what `state_dict` gave, on this or another layout.
@@ -285,13 +270,7 @@ class Pipeline:
         Raises:
             CheckpointError: names or shapes differ.
         """
-        try:
-            with warnings.catch_warnings():
-                # Modules of other processes have no memory, and take no more than name and shape.
-                warnings.filterwarnings("ignore", ".*copying from a non-meta parameter.*")
-                self._model.load_state_dict(dict(state), strict=True)
-        except RuntimeError as error:
-            raise CheckpointError(str(error), path="state_dict") from error
+        self._state.load(state)
 
     def train(self, mode: bool = True) -> Self:
         """Set every module's training flag, as `nn.Module.train` does."""
@@ -368,10 +347,6 @@ class Pipeline:
         if parts is None:
             return None
         return tuple(sorted(chain.from_iterable(parts), key=attrgetter("start_s")))
-
-    def _is_here(self, name: str) -> bool:
-        """Whether a parameter or buffer of the unsplit model lies in this process."""
-        return self._layout.is_here(self._owners[name.partition(".")[0]])
 
     @contextmanager
     def _eval_mode(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,10 +103,7 @@ def test_a_failing_rank_ends_all_with_the_real_reason(tmp_path, how, kind, text)
 
 def children_of(pid: int) -> list[str]:
     """Command lines of processes below this one that run a rank."""
-    found = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                with open(f"/proc/{child}/cmdline", encoding="utf-8") as line:
-                    found.append(line.read())
-    return [line for line in found if "spawn_main" in line]
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [child for file in lists for child in file.read_text().split()]
+    lines = [Path(f"/proc/{child}/cmdline").read_text() for child in children]
+    return [line for line in lines if "spawn_main" in line]

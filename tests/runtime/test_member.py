@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ppframe import Pipeline
-from ppframe.errors import ConfigError
+from ppframe.errors import CheckpointError, ConfigError
 from ppframe.runtime.member import Member
 from ppframe.stage import boundary
 from ppframe.transport import Message, Peers, Transport
@@ -198,6 +198,28 @@ def test_loading_takes_what_is_here():
 
     for state in on_each(2, work):
         assert all(torch.equal(state[name], value) for name, value in wanted.items())
+
+
+def test_a_state_of_another_model_is_refused_on_every_rank():
+    modules = small_chain(2)
+    state = nn.Sequential(*modules).state_dict()
+    last = list(state)[-1]
+    state[last] = torch.zeros(99)
+    del state[list(state)[0]]
+
+    def work(member: Member) -> str:
+        with Pipeline(
+            copy.deepcopy(modules), loss=nn.MSELoss(), ranks=2, schedule="1f1b",
+            microbatch_size=2, member=member,
+        ) as pipe:  # fmt: skip
+            with pytest.raises(CheckpointError) as error:
+                pipe.load_state_dict(state)
+            return str(error.value)
+
+    first, second = on_each(2, work)
+    assert first == second
+    assert "is missing" in first
+    assert f"`{last}` has shape [99]" in first
 
 
 def test_two_chains_are_refused():
