@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -74,12 +75,16 @@ def launch(*argv: str, folder: Path) -> Ended:
 
 @contextmanager
 def process_state() -> Iterator[None]:
-    """Folder, import path and log handlers are put back."""
+    """Folder, import path, handlers of signals and of log messages are put back."""
     folder, path, root = Path.cwd(), list(sys.path), logging.getLogger()
     handlers, level = list(root.handlers), root.level
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    signals = [signal.getsignal(number) for number in numbers]
     try:
         yield
     finally:
+        for number, stopper in zip(numbers, signals, strict=True):
+            signal.signal(number, stopper)
         os.chdir(folder)
         sys.path[:] = path
         for handler in set(root.handlers) - set(handlers):

@@ -22,7 +22,7 @@ from ppframe.cli.job import run_job
 from ppframe.errors import PPFrameError
 
 
-def main() -> None:
+def run_command() -> None:
     """Run the command line of this process; exits with 0, 1 for faults, 130 or 143 for signals."""
     # Read by OpenMP when torch is loaded. Threads that spin while they wait for each other make a
     # run many times slower as soon as anything else wants their cores.

@@ -164,9 +164,10 @@ class ReceivingSide:
             TransportError: another message was announced in its place.
             RuntimeError: see `Receive`.
         """
-        if not self.num_announced:
-            self._announced.append(message)
-        self._post()
+        if len(self._posted) <= self._ahead // 2:
+            self._post()
+        if not self._posted:
+            self.announce((message,))
         posted = self._posted[0]
         if posted.message is not message and posted.message != message:
             raise TransportError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
 from ppframe.transport.base import Message, Transport
@@ -19,6 +20,14 @@ class RecordingTransport(Transport):
         self._inner = inner
         self.sent: list[Message] = []
         self.received: list[Message] = []
+
+    def expect(self, messages: Sequence[Message]) -> None:
+        """Pass on."""
+        self._inner.expect(messages)
+
+    def finish(self) -> None:
+        """Pass on."""
+        self._inner.finish()
 
     def send(self, message: Message, value: Any) -> None:
         """Note the message and pass it on."""

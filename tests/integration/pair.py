@@ -37,6 +37,7 @@ def run_pair(body: Body, folder: Path, *, killed: int | None = None) -> None:
         for process in pair:
             process.kill()
             process.join()
+    assert multiprocessing.active_children() == []
 
 
 def _enter(rank: int, body: Body, folder: Path) -> None:

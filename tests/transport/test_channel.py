@@ -44,10 +44,10 @@ class MemoryReceive:
 class Channel:
     """Sends and receives on one channel, and says how many sends each message took."""
 
-    def __init__(self, ahead=2):
+    def __init__(self, ahead=2, device="cpu"):
         self.wire = MemoryWire()
         self.sending = SendingSide(self.wire, ahead)
-        self.receiving = ReceivingSide(self.wire, ahead, torch.device("cpu"))
+        self.receiving = ReceivingSide(self.wire, ahead, torch.device(device))
 
     def send(self, message, value):
         before = self.wire.num_sent
