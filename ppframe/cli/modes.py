@@ -83,6 +83,7 @@ def run(config: RunConfig) -> dict[str, Any]:
         num_ranks=config.pipeline.ranks,
         seed=config.seed,
         log_dir=config.launch.run_dir / "logs",
+        settings=config.resolved,
     )
 
 

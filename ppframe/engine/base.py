@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import torch
 
@@ -55,6 +55,7 @@ class Engine(ABC):
         num_ranks: int,
         seed: int,
         log_dir: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> Result:
         """Run `work` and give what it gives, where ranks are processes what the first one gives.
 
@@ -68,6 +69,8 @@ class Engine(ABC):
             seed: what the process's own random generators start from.
             log_dir: folder for the logs of ranks that don't lead, made when there are any; None
                 drops them.
+            settings: the whole configuration, which must be the same in all processes that were
+                started apart.
 
         Raises:
             ConfigError: such ranks can't be had on this machine.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 
@@ -64,6 +64,7 @@ class LocalEngine(Engine):
         num_ranks: int,
         seed: int,
         log_dir: Path | None = None,  # noqa: ARG002 (every rank leads)
+        settings: Mapping[str, Any] | None = None,  # noqa: ARG002 (there are no others)
     ) -> Result:
         """Run the work with signals turned into exceptions and the process's state kept."""
         devices = self.devices(num_ranks)

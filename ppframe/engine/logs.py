@@ -58,8 +58,21 @@ def divert(path: Path, rank: int) -> None:
     for stream in _STREAMS.values():
         os.dup2(file, stream)
     os.close(file)
-    form = f"%(asctime)s rank {rank} %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=logging.INFO, format=form, force=True)
+    logging.basicConfig(level=logging.INFO, format=_form(rank), force=True)
+
+
+def divert_output(path: Path, rank: int) -> None:
+    """The same, but errors go on to where this process's go: nobody else tells of them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, _STREAMS["stdout"])
+    os.close(file)
+    form = _form(rank)
+    logging.basicConfig(level=logging.INFO, format=form, force=True, stream=sys.stdout)
+
+
+def _form(rank: int) -> str:
+    return f"%(asctime)s rank {rank} %(levelname)s %(name)s: %(message)s"
 
 
 def _target_of(handler: logging.Handler) -> str:

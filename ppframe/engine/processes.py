@@ -7,22 +7,22 @@ import os
 import signal
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, final
+from typing import Any, cast, final
 
 import torch
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from ppframe.engine.base import Engine, Ranks, Result
-from ppframe.engine.group import Job, run_rank
+from ppframe.engine.child import Job, run_rank
 from ppframe.engine.local import Device, LocalEngine
 from ppframe.engine.logs import present_handlers
 from ppframe.engine.reports import first_cause
-from ppframe.engine.stopping import StopSign, error_of
+from ppframe.engine.stopping import Note, StopSign, error_of
 from ppframe.errors import ConfigError
 from ppframe.registry import register
 
@@ -72,6 +72,7 @@ class ProcessesEngine(Engine):
         num_ranks: int,
         seed: int,
         log_dir: Path | None = None,
+        settings: Mapping[str, Any] | None = None,  # noqa: ARG002 (all get the same job)
     ) -> Result:
         """Run the work in `num_ranks` new processes; gives what it gives on rank 0."""
         with tempfile.TemporaryDirectory(prefix="ppframe_") as folder, _handlers_kept():
@@ -85,7 +86,7 @@ class ProcessesEngine(Engine):
                 log_dir=Path(folder) if log_dir is None else log_dir,
                 log_handlers=present_handlers(),
             )
-            with StopSign(Path(folder)) as sign:
+            with StopSign(Note(Path(folder)).write) as sign:
                 results = _launch(job, num_ranks)
             if sign.arrived is not None:
                 raise error_of(sign.arrived)

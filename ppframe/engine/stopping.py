@@ -1,15 +1,19 @@
 """Ctrl-C and SIGTERM for a group of processes: all stop after the same step.
 
-One process that stops by itself would leave the others waiting for its messages. So the process
-that started the ranks takes the signal and leaves a note in a folder that they share; rank 0 looks
-for it in each step and passes it on with a sum that goes around anyway, and each rank raises the
-same exception at the same place.
+One process that stopped by itself would leave the others waiting for its messages. So whoever hears
+a signal only remembers it; a sum that goes around in each step anyway tells all, and each raises
+the same exception at the same place.
+
+::
+
+    signal ──▶ launching process ──▶ note in a shared folder ──▶ rank 0 ─┐
+    signal ──▶ a rank that somebody else started ────────────────────────┴▶ sum ──▶ every rank
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -21,26 +25,26 @@ from torch import Tensor
 from ppframe.training.interrupt import Terminated
 from ppframe.transport import Peers
 
-_NOTE = "stop"
+_NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
 @final
 class StopSign:
-    """Turns the signals of the process that started the ranks into a note for them.
+    """Remembers a signal of this process; a second one raises at once.
 
-    A second signal raises at once. The handlers that were there before come back at exit.
+    The handlers that were there before come back at exit.
 
     Args:
-        folder: shared with the ranks.
+        tell: called with the signal; None where nobody else need know.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._note = folder / _NOTE
+    def __init__(self, tell: Callable[[signal.Signals], object] | None = None) -> None:
+        self._tell = tell
         self._before: dict[signal.Signals, Any] = {}
         self.arrived: signal.Signals | None = None
 
     def __enter__(self) -> StopSign:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _NUMBERS:
             self._before[number] = signal.signal(number, self._take)
         return self
 
@@ -48,28 +52,56 @@ class StopSign:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
+    def seen(self) -> signal.Signals | None:
+        """The signal, if one has arrived."""
+        return self.arrived
+
     def _take(self, number: int, _frame: FrameType | None) -> None:
-        arrived = signal.Signals(number)
         if self.arrived is not None:
             raise error_of(self.arrived)
-        self.arrived = arrived
-        self._note.write_text(str(number), encoding="ascii")
+        self.arrived = signal.Signals(number)
+        if self._tell is not None:
+            self._tell(self.arrived)
+
+
+@final
+class Note:
+    """A signal passed on through a folder.
+
+    Args:
+        folder: shared by the one who writes and the one who reads.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "stop"
+
+    def write(self, number: signal.Signals) -> None:
+        """Leave the signal there."""
+        self._path.write_text(str(int(number)), encoding="ascii")
+
+    def seen(self) -> signal.Signals | None:
+        """The signal, if one is there."""
+        if not self._path.exists():
+            return None
+        text = self._path.read_text(encoding="ascii")
+        return signal.Signals(int(text)) if text else None
 
 
 @final
 class StopTogether:
-    """The rank's side: `total` learns of the note, the end of a `hold` raises.
+    """The rank's side: `total` learns of a signal, the end of a `hold` raises.
 
     Args:
-        folder: shared with the process that started the ranks.
         peers: the ranks.
+        seen: the signal that this rank knows of.
     """
 
-    def __init__(self, folder: Path, peers: Peers) -> None:
-        self._note = folder / _NOTE
+    def __init__(self, peers: Peers, seen: Callable[[], signal.Signals | None]) -> None:
         self._peers = peers
+        self._seen = seen
         self._depth = 0
-        self._pending = 0
+        self._pending: signal.Signals | None = None
+        self._is_heeded = False
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -79,23 +111,20 @@ class StopTogether:
             yield
         finally:
             self._depth -= 1
-        if self._depth == 0 and self._pending:
-            pending, self._pending = self._pending, 0
-            raise error_of(signal.Signals(pending))
+        if self._depth == 0 and self._pending is not None and not self._is_heeded:
+            self._is_heeded = True
+            raise error_of(self._pending)
 
     def total(self, own: Tensor) -> Tensor:
         """The sum over the ranks of a 0-dim tensor in double precision."""
-        sums = self._peers.sum(torch.stack((own.cpu(), own.new_tensor(self._noted()).cpu())))
-        self._pending = int(sums[1])
+        seen = self._seen()
+        flags = [float(seen is number) for number in _NUMBERS]
+        mine = torch.tensor([float(own), *flags], dtype=torch.float64)
+        sums = self._peers.sum(mine)
+        for number, flag in zip(_NUMBERS, sums[1:].tolist(), strict=True):
+            if flag and self._pending is None:
+                self._pending = number
         return sums[0].to(own.device)
-
-    def _noted(self) -> int:
-        """The signal on the note, as rank 0 sees it; the note stays, but is heeded once."""
-        if self._peers.rank != 0 or not self._note.exists():
-            return 0
-        text = self._note.read_text(encoding="ascii")
-        self._note.unlink()
-        return int(text or 0)
 
 
 def error_of(number: signal.Signals) -> KeyboardInterrupt:

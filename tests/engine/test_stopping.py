@@ -8,7 +8,7 @@ import signal
 import pytest
 import torch
 
-from ppframe.engine.stopping import StopSign, StopTogether
+from ppframe.engine.stopping import Note, StopSign, StopTogether
 from ppframe.training.interrupt import Terminated
 from ppframe.transport import Alone
 
@@ -26,8 +26,9 @@ def held(stop: StopTogether) -> None:
     ("number", "error"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)]
 )
 def test_a_signal_becomes_a_note_that_is_raised_at_the_end_of_a_hold(tmp_path, number, error):
-    stop = StopTogether(tmp_path, Alone())
-    with StopSign(tmp_path) as sign:
+    note = Note(tmp_path)
+    stop = StopTogether(Alone(), note.seen)
+    with StopSign(note.write) as sign:
         os.kill(os.getpid(), number)
         assert sign.arrived is number
         with pytest.raises(error) as raised:
@@ -38,14 +39,14 @@ def test_a_signal_becomes_a_note_that_is_raised_at_the_end_of_a_hold(tmp_path, n
 
 
 def test_nothing_is_raised_without_a_signal(tmp_path):
-    stop = StopTogether(tmp_path, Alone())
+    stop = StopTogether(Alone(), Note(tmp_path).seen)
     with stop.hold(), stop.hold():
         assert stop.total(squares()) == 2.5
 
 
 def test_an_inner_hold_waits_for_the_outer_one(tmp_path):
-    stop = StopTogether(tmp_path, Alone())
-    (tmp_path / "stop").write_text(str(int(signal.SIGTERM)))
+    Note(tmp_path).write(signal.SIGTERM)
+    stop = StopTogether(Alone(), Note(tmp_path).seen)
     reached = []
 
     def work():
@@ -58,11 +59,11 @@ def test_an_inner_hold_waits_for_the_outer_one(tmp_path):
     assert reached
 
 
-def test_a_second_signal_comes_at_once_and_handlers_are_put_back(tmp_path):
+def test_a_second_signal_comes_at_once_and_handlers_are_put_back():
     before = signal.getsignal(signal.SIGTERM)
 
     def twice():
-        with StopSign(tmp_path):
+        with StopSign():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -205,7 +205,7 @@ def test_a_state_of_another_model_is_refused_on_every_rank():
     state = nn.Sequential(*modules).state_dict()
     last = list(state)[-1]
     state[last] = torch.zeros(99)
-    del state[list(state)[0]]
+    del state[next(iter(state))]
 
     def work(member: Member) -> str:
         with Pipeline(
