@@ -72,8 +72,9 @@ def names(kind: str) -> tuple[str, ...]:
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """Message for an unknown name: the known ones, nearest first."""
-    listed = ", ".join(nearest_first(name, known)) or "none"
-    return f"{what} must be a known name, but is `{name}`. Known, nearest first: {listed}."
+    near = ", ".join(nearest_first(name, known))
+    listed = f"Known, nearest first: {near}" if near else "There are none: leave it out"
+    return f"{what} must be a known name, but is `{name}`. {listed}."
 
 
 def nearest_first(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ def test_targets_may_stand_inside_options(tmp_path: Path) -> None:
         ("optimzer.lr", 1, "optimzer", "nearest first: optimizer"),
         ("pipeline.rank", 4, "pipeline.rank", "nearest first: ranks"),
         ("optimizer.foo", 1, "optimizer.foo", "Known, nearest first"),
+        ("schedule.foo", 1, "schedule.foo", "There are no keys here"),
         ("model.dimm", 4, "model.dimm", "nearest first: dim"),
         ("model.chunks[1].headz", 4, "model.chunks[1].headz", "nearest first: heads"),
         ("logger.wand", {}, "logger.wand", "nearest first: wandb"),

@@ -11,6 +11,7 @@ from typing import Any, Literal, final
 from hydra.experimental.callback import Callback
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ppframe.cli.records import RECORDS, Row, ranked, sweep_rows, write_csv
 from ppframe.simulator.texts import bytes_text
@@ -35,15 +36,16 @@ class SweepTable(Callback):
             return
         write_csv(rows, sweep_dir / TABLE)
         console = Console(stderr=False, width=None if sys.stdout.isatty() else _WIDTH_ELSEWHERE)
-        console.print(sweep_table(rows, title=f"sweep in {sweep_dir}"))
+        console.print(Text(f"sweep in {sweep_dir}"), soft_wrap=True)
+        console.print(sweep_table(rows))
         failed = [row for row in rows if row["status"] != "finished"]
         if failed:
             sys.exit(1)
 
 
-def sweep_table(rows: Sequence[Row], *, title: str) -> Table:
+def sweep_table(rows: Sequence[Row]) -> Table:
     """The rows for people: columns in which nothing stands are left out."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     columns = [
         column
         for column in rows[0]

@@ -224,8 +224,9 @@ def shown(value: Any) -> str:
 
 def unknown_key(key: str, known: Mapping[str, Any]) -> str:
     """Message for a key that nothing knows."""
-    near = nearest_first(key, known)[:_LISTED]
-    return f"must be a known key, but is not. Known, nearest first: {', '.join(near) or 'none'}."
+    near = ", ".join(nearest_first(key, known)[:_LISTED])
+    listed = f"Known, nearest first: {near}" if near else "There are no keys here: take it away"
+    return f"must be a known key, but is not. {listed}."
 
 
 def absent(path: str) -> str:

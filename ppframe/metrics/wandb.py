@@ -33,6 +33,7 @@ _MAX_TAG_LETTERS = 64
 _MAX_PROJECT_LETTERS = 128
 _NOT_IN_PROJECTS = "/\\#?%:"
 _MODE_VARIABLE = "WANDB_MODE"
+_CACHE_VARIABLE = "WANDB_CACHE_DIR"
 
 Mode = Literal["online", "offline", "disabled", "shared"]
 _MODES: Mapping[str, Mode] = {
@@ -157,6 +158,8 @@ class WandbSink(Sink):
         mode = choose_mode(self._options.mode, os.environ)
         folder = run.run_dir / "wandb"
         folder.mkdir(exist_ok=True)
+        if not _has_cache(os.environ):
+            os.environ[_CACHE_VARIABLE] = str(folder / "cache")
         if mode.notice:
             _log.warning("wandb: %s; recorded offline in %s", mode.notice, folder)
         try:
@@ -294,6 +297,20 @@ def _netrc_path(environment: Mapping[str, str]) -> Path:
     home = Path("~").expanduser()
     usual, windows = home / ".netrc", home / "_netrc"
     return windows if windows.exists() and not usual.exists() else usual
+
+
+def _has_cache(environment: Mapping[str, str]) -> bool:
+    """Whether wandb can write where it keeps its log; if not, it logs to the terminal."""
+    home = environment.get("HOME")
+    usual = environment.get("XDG_CACHE_HOME") or (home and f"{home}/.cache")
+    root = environment.get(_CACHE_VARIABLE) or usual
+    if not root:
+        return False
+    try:
+        Path(root, "wandb", "logs").mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return True
 
 
 def _run_id(run_dir: Path) -> tuple[str, bool]:

@@ -67,8 +67,10 @@ def draw_terminal(timeline: Timeline, *, width: int = 100, markup: bool = False)
     if level == LEVELS - 1:
         canvas = canvas.stretched(max(1, int(room / (canvas.span * canvas.scales[level]))))
     columns = min(room, canvas.columns(level))
-    notes = (*canvas.labels.legend(), *canvas.notes(level, columns))
-    return "\n".join((*canvas.lines(level, columns), *_wrapped(notes, width)))
+    lines = list(canvas.lines(level, columns))
+    has_small = any(letter.islower() for line in lines for letter in line.partition("│")[2])
+    notes = (*canvas.labels.legend(has_small=has_small), *canvas.notes(level, columns))
+    return "\n".join((*lines, *_wrapped(notes, width)))
 
 
 def drawing_width(timeline: Timeline, *, markup: bool = False) -> int:

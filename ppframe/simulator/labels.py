@@ -67,12 +67,16 @@ class Labels:
         """Style of the cell, in the words of rich."""
         return self._style(_kind(entry), self._look(entry))
 
-    def legend(self) -> Iterator[tuple[str, str]]:
-        """Items of the legend, each plain and as it is to be printed."""
+    def legend(self, *, has_small: bool) -> Iterator[tuple[str, str]]:
+        """Items of the legend, each plain and as it is to be printed.
+
+        Args:
+            has_small: whether a cell without markup holds a letter in lower case.
+        """
         for kind in self.kinds:
             shown = f"[{self._style(kind, 0)}]{kind}[/]" if self.markup else kind
             yield f"{kind} {_MEANING[kind]}", f"{shown} {_MEANING[kind]}"
-        if self.looks.count > 1:
+        if self.looks.count > 1 and (self.markup or has_small):
             yield (self._note(),) * 2
 
     def _note(self) -> str:

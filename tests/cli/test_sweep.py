@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from rich.console import Console
 
 from ppframe.cli.records import Row, ranked, sweep_rows, write_record
-from ppframe.cli.sweep import sweep_table
+from ppframe.cli.sweep import SweepTable, sweep_table
 from tests.launching import TINY_MLP, Ended, launch
 
 LEAKY = """
@@ -159,9 +160,19 @@ def test_trainings_stay_in_their_order() -> None:
 def test_sizes_in_the_table_have_units() -> None:
     rows = [{"job": 0, "status": "finished", "message_bytes": 2048, "makespan": 15.0}]
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(sweep_table(rows, title="plans"))
+    console.print(sweep_table(rows))
     assert "2.0 KiB" in console.export_text(clear=False)
     assert "15 │" in console.export_text()
+
+
+def test_the_folder_of_a_sweep_stays_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ("x" * 100) / ("y" * 100)
+    write_record(folder, 0, ["a=1"], {"status": "finished", "final_loss": 0.5})
+    config = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder)}}})
+    SweepTable().on_multirun_end(config)
+    assert f"sweep in {folder}\n" in capsys.readouterr().out
 
 
 def test_records_become_rows_in_the_order_of_jobs(tmp_path: Path) -> None:

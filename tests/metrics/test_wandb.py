@@ -168,3 +168,19 @@ def test_an_unknown_mode_in_the_environment_is_a_fault_and_an_empty_one_is_none(
     sink = builder("logger", "wandb")(mode="disabled")
     sink.start(make_run(tmp_path))
     sink.finish({}, 0)
+
+
+@pytest.mark.parametrize("home", [None, "/proc/nowhere"])
+def test_without_a_home_wandb_keeps_its_log_in_the_run_directory(
+    no_key, tmp_path, monkeypatch, capfd, home
+):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setenv("WANDB_CACHE_DIR", "")  # so that it is put back
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    sink = builder("logger", "wandb")(mode="offline")
+    sink.start(make_run(tmp_path))
+    sink.finish({}, 0)
+    assert "INFO" not in capfd.readouterr().err
+    assert list(tmp_path.glob("wandb/cache/**/*.log"))

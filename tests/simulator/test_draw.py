@@ -82,7 +82,8 @@ def test_lower_case_is_the_second_chunk() -> None:
 def test_of_more_than_two_chunks_the_whole_action_tells_which() -> None:
     drawing = drawn("dora-dfs", 2, 2, 150, chunks=3)
     assert drawing.startswith("rank 0 │0F0 0F1 2F0 2F1 4F0 4F1 ········4BW0")
-    assert "lower case: odd chunks" in drawing
+    assert "lower case" not in drawing  # where whole actions are told, no letter is small
+    assert "lower case: odd chunks" in drawn("dora-dfs", 2, 2, 60, chunks=3)
 
 
 def test_what_does_not_fit_is_cut_and_says_so() -> None:

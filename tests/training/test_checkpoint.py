@@ -71,6 +71,16 @@ def write_other_names(path):
     torch.save({"other": torch.zeros(1)}, path)
 
 
+def write_damaged(path):
+    torch.save({"0.weight": torch.zeros(1)}, path)
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def write_whole_numbers(path):
+    state = make_pipeline(make_modules(0), 1).state_dict()
+    torch.save({name: value.long() for name, value in state.items()}, path)
+
+
 def write_list(path):
     torch.save([torch.zeros(1)], path)
 
@@ -79,7 +89,10 @@ def write_list(path):
     ("prepare", "phrase"),
     [
         (lambda path: None, "must be a file, but there is none"),
-        (write_nonsense, "reads safely"),
+        (lambda path: path.symlink_to("/dev/null"), "must be a file, but is none"),
+        (write_nonsense, "reads safely, but it begins with b'nonsense', as no file"),
+        (write_damaged, "reads safely, but reading it raised RuntimeError: "),
+        (write_whole_numbers, r"is torch\.int64 and must be torch\.float32"),
         (write_list, "holds a list"),
         (write_other_names, "other"),
     ],
@@ -92,3 +105,15 @@ def test_a_file_that_is_no_checkpoint_of_this_model_is_refused(tmp_path, prepare
     with pytest.raises(CheckpointError, match=phrase):
         load_model(pipeline, path)
     assert all(torch.equal(before[name], value) for name, value in pipeline.state_dict().items())
+
+
+def test_another_precision_is_converted_and_told(tmp_path, caplog):
+    saved = make_pipeline(make_modules(1), 1).state_dict()
+    half = {name: v.half() if v.is_floating_point() else v for name, v in saved.items()}
+    torch.save(half, tmp_path / "half.pt")
+    pipeline = make_pipeline(make_modules(0), 1)
+    load_model(pipeline, tmp_path / "half.pt")
+    assert "are converted, the first as" in caplog.text
+    assert "torch.float16 and must be torch.float32" in caplog.text
+    loaded = pipeline.state_dict()
+    assert all(torch.equal(loaded[name], half[name].to(loaded[name])) for name in half)
