@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +62,18 @@ def hidden_files(launch_folder: Path) -> list[Path]:
         if (twin := package / file.relative_to(own)).is_file()
         and twin.read_bytes() != file.read_bytes()
     ]
+
+
+def follows() -> bool:
+    """Whether this is one of several processes of a run, and not the first: torchrun's RANK."""
+    return os.environ.get("RANK", "0") != "0"
+
+
+def scratch_folder() -> Path:
+    """A folder for a process whose run writes in another one's; it goes when the process ends."""
+    folder = tempfile.mkdtemp(prefix="ppframe_rank_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def claim_folder(wanted: Path) -> Path:

@@ -13,7 +13,9 @@ from ppframe.cli.folders import (
     bounded,
     bounded_interpolation,
     claim_folder,
+    follows,
     hidden_files,
+    scratch_folder,
     writable_folder,
 )
 from ppframe.cli.hints import with_hint
@@ -21,6 +23,8 @@ from ppframe.cli.overrides import Vetted, vet
 from ppframe.config import Launch, load_config
 from ppframe.config.plain import raw_tree, select
 from ppframe.errors import ConfigError, Fault
+
+_QUIET = ("hydra.output_subdir=null", "hydra/job_logging=none", "hydra/hydra_logging=none")
 
 
 def ready_overrides(arguments: argparse.Namespace) -> list[str]:
@@ -47,13 +51,17 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
     key = "hydra.sweep.dir" if vetted.sweeps else "hydra.run.dir"
     chosen = [override for override in overrides if override.partition("=")[0] == key]
     wanted = folder / str(select(composed.whole, key))
-    made = writable_folder(bounded(wanted)) if chosen else claim_folder(wanted)
+    if follows():
+        made, quiet = scratch_folder(), _QUIET
+    else:
+        made = writable_folder(bounded(wanted)) if chosen else claim_folder(wanted)
+        quiet = ()
     folders = {key: str(made)}
     if vetted.sweeps:
         subdir = raw_tree(composed.whole)["hydra"]["sweep"]["subdir"]
         folders["hydra.sweep.subdir"] = bounded_interpolation(subdir)
     kept = [override for override in overrides if override.partition("=")[0] not in folders]
-    return [*kept, *(f"{key}={quoted(text)}" for key, text in folders.items())]
+    return [*kept, *quiet, *(f"{key}={quoted(text)}" for key, text in folders.items())]
 
 
 def _without_faults(vetted: Vetted, faults: Sequence[Fault]) -> list[str]:
