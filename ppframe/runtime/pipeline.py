@@ -13,7 +13,13 @@ from torch import nn
 from ppframe.errors import CheckpointError, ConfigError
 from ppframe.runtime.executor import RunPair, in_turn
 from ppframe.runtime.head import LossHead
-from ppframe.runtime.layout import Devices, make_layout, place_modules, rank_devices
+from ppframe.runtime.layout import (
+    Devices,
+    make_layout,
+    modules_of,
+    place_modules,
+    rank_devices,
+)
 from ppframe.runtime.plans import Plans
 from ppframe.runtime.result import ActionTime, StageInfo, StepResult
 from ppframe.runtime.sizes import MicrobatchSizes
@@ -95,7 +101,7 @@ class Pipeline:
     ) -> None:
         if recompute not in ("none", "full"):
             raise ConfigError(f"must be `none` or `full`, but is `{recompute}`.", path="recompute")
-        modules = list(stages)
+        modules = modules_of(stages)
         self._layout = make_layout(
             modules, schedule, ranks=ranks, chunks_per_rank=chunks_per_rank, partition=partition
         )
