@@ -1,11 +1,13 @@
 """What `--help` prints: how to run, the groups with a line on each option, the keys, their values.
 
-Everything comes from the files under conf: the first comment of an option's file is its line, the
-comment behind a key is the key's. Hydra's own help lists names only, and takes longer.
+Everything comes from the files under conf: the first sentence of an option's file is its line, the
+comment behind a key is the key's. Only schedules say themselves what they are. Hydra's own help
+lists names only, and takes longer.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -14,6 +16,9 @@ from pathlib import Path
 
 from ppframe.cli.composer import CONFIG_NAME, Composer
 from ppframe.config.plain import raw_yaml
+from ppframe.registry import names
+from ppframe.schedule import schedule_facts
+from ppframe.schedule.generators.facts import KIND
 
 _USAGE = """\
 ppframe: pipeline-parallel training from a config.
@@ -72,16 +77,23 @@ def _groups(composer: Composer, chosen: Mapping[str, str]) -> Iterator[str]:
 
 
 def option_title(composer: Composer, name: str) -> str:
-    """The first comment in an option's file that is no directive; empty without one.
+    """What an option is, in a sentence; empty where nothing says it.
+
+    A schedule says it in its facts, any other option in the first comment of its file.
 
     Args:
         composer: finds the file.
         name: such as `schedule/1f1b`.
     """
-    for line in _text(composer, name).splitlines():
-        if line.startswith("#") and not line.startswith("# @"):
-            return line.lstrip("# ")
-    return ""
+    group, _, option = name.partition("/")
+    facts = schedule_facts(option) if group == KIND and option in names(KIND) else None
+    if facts is not None:
+        return f"{facts.summary[:1].upper()}{facts.summary[1:]}."
+    lines = [line for line in _text(composer, name).splitlines() if not line.startswith("# @")]
+    comments = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    text = " ".join(line.lstrip("# ") for line in comments)
+    sentence, dot, _ = text.partition(". ")
+    return sentence + dot.rstrip()
 
 
 def _all_comments(composer: Composer, chosen: Mapping[str, str]) -> dict[str, str]:

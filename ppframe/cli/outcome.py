@@ -16,13 +16,15 @@ import time
 import traceback
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 from ppframe.cli.modes import run
 from ppframe.config import Launch, load_config
 from ppframe.engine import RemoteError
 from ppframe.errors import PPFrameError, StageError
-from ppframe.metrics import jsonable
+from ppframe.metrics import jsonable, to_json
+from ppframe.training.files import write_text
 from ppframe.training.interrupt import exit_code_of
 from ppframe.training.summary import FILE_NAME, Summary, ending, write_summary
 
@@ -72,9 +74,22 @@ def run_to_end(
         tell(error, launch)
         code = exit_code_of(error)
         if kept.exists():
-            return Outcome(json.loads(kept.read_text(encoding="utf-8")), code)
+            return Outcome(_with_cause(kept, error), code)
         wall_s = time.perf_counter() - started_s
         return Outcome(_leave_summary(config, launch, error, wall_s), code)
+
+
+def _with_cause(kept: Path, error: BaseException) -> Mapping[str, Any]:
+    """The summary that a run kept, with the error that ended it.
+
+    Where ranks are processes, the one that writes may only have seen that another one went away.
+    """
+    summary: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+    cause = ending(error)["error"]
+    if summary["error"] != cause and isinstance(error, PPFrameError):
+        summary["error"] = cause
+        write_text(kept, to_json(summary, indent=2) + "\n")
+    return summary
 
 
 def tell(error: BaseException, launch: Launch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -74,8 +74,8 @@ def make_layout(
         ConfigError: the numbers contradict each other or the schedule.
         PartitionError: the modules can't be shared out.
     """
-    if not modules:
-        raise ConfigError("must hold at least one module, but holds none.", path="stages")
+    for path, count in (("ranks", ranks), ("chunks_per_rank", chunks_per_rank)):
+        require_count(path, count)
     if isinstance(schedule, Schedule):
         example = schedule
         _require_same("ranks", ranks, schedule.ranks)
@@ -90,6 +90,44 @@ def make_layout(
         chains=(placement.owners, *([placement.mirrored] if example.chains else ())),
         modules=partition_modules(modules, example.num_stages, partition or "even"),
     )
+
+
+def modules_of(stages: Iterable[nn.Module]) -> list[nn.Module]:
+    """The modules in forward order.
+
+    Raises:
+        ConfigError: there are none, or something else is among them.
+    """
+    try:
+        modules = list(stages)
+    except TypeError as error:
+        raise ConfigError(
+            "must be a list of modules in forward order, or an nn.Sequential, but is a "
+            f"{type(stages).__name__}. Put it into a list.",
+            path="stages",
+        ) from error
+    for index, module in enumerate(modules):
+        if not isinstance(module, nn.Module):
+            raise ConfigError(
+                f"must be modules, but the one at {index} is {module!r}.", path="stages"
+            )
+    if not modules:
+        raise ConfigError("must hold at least one module, but holds none.", path="stages")
+    return modules
+
+
+def require_count(path: str, value: int | None) -> None:
+    """Refuse what is neither None nor a whole number of at least 1.
+
+    Raises:
+        ConfigError: with `path`.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"must be a whole number, but is {value!r}.", path=path)
+    if value < 1:
+        raise ConfigError(f"must be at least 1, but is {value}.", path=path)
 
 
 def example_schedule(name: str, ranks: int, chunks_per_rank: int | None) -> Schedule:
@@ -156,14 +194,19 @@ def _settle(
                 path=path,
             )
         return ranks, chunks
-    if ranks < 1:
-        raise ConfigError(f"must be at least 1, but is {ranks}.", path="ranks")
     if chunks_per_rank is None:
-        chunks_per_rank, rest = divmod(num_modules, ranks)
-        if rest or not chunks_per_rank:
+        if ranks > num_modules:
             raise ConfigError(
-                f"must be given when the number of stages is no multiple of the ranks, but is "
-                f"None (stages {num_modules}, ranks {ranks}).",
+                f"must be at most the number of modules, {num_modules}, as every rank needs one, "
+                f"but is {ranks}.",
+                path="ranks",
+            )
+        chunks_per_rank, rest = divmod(num_modules, ranks)
+        if rest:
+            raise ConfigError(
+                f"must be given where the number of modules is no multiple of the ranks, but is "
+                f"None ({num_modules} modules, {ranks} ranks). With chunks_per_rank=1 they are "
+                f"grouped into {ranks} stages.",
                 path="chunks_per_rank",
             )
     return ranks, chunks_per_rank

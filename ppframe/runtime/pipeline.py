@@ -18,6 +18,7 @@ from ppframe.runtime.head import LossHead
 from ppframe.runtime.layout import (
     Devices,
     make_layout,
+    modules_of,
     place_modules,
     rank_devices,
 )
@@ -111,7 +112,7 @@ class Pipeline:
     ) -> None:
         if recompute not in ("none", "full"):
             raise ConfigError(f"must be `none` or `full`, but is `{recompute}`.", path="recompute")
-        modules = list(stages)
+        modules = modules_of(stages)
         self._layout = make_layout(
             modules, schedule, ranks=ranks, chunks_per_rank=chunks_per_rank, partition=partition
         )

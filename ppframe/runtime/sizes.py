@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from ppframe.errors import ConfigError
+from ppframe.runtime.layout import require_count
 from ppframe.runtime.plans import Plans
 from ppframe.stage.microbatch import sizes_by_count, sizes_by_limit
 
@@ -32,18 +33,13 @@ class MicrobatchSizes:
         if (microbatch_size is None) == (num_microbatches is None) and not (
             microbatch_size is None and fixed is not None
         ):
-            given = "none" if microbatch_size is None else "both"
+            given = "neither is" if microbatch_size is None else "both are"
             raise ConfigError(
-                f"exactly one of microbatch_size and num_microbatches must be given, but {given} "
-                "is.",
+                f"exactly one of microbatch_size and num_microbatches must be given, but {given}.",
                 path="microbatch_size",
             )
-        for path, value in (
-            ("microbatch_size", microbatch_size),
-            ("num_microbatches", num_microbatches),
-        ):
-            if value is not None and value < 1:
-                raise ConfigError(f"must be at least 1, but is {value}.", path=path)
+        require_count("microbatch_size", microbatch_size)
+        require_count("num_microbatches", num_microbatches)
         if fixed is not None and num_microbatches not in (None, fixed):
             raise ConfigError(
                 f"must be {fixed}, as the schedule has it, but is {num_microbatches}.",

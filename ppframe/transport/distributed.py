@@ -43,6 +43,9 @@ class DistributedTransport(Transport):
     is sent is not copied where it needn't be, so it must not be changed before the step's
     `finish`.
 
+    It is for one thread. While that waits in here, Python runs no signal handler; a wait ends with
+    the message, with the peer, or with the time limit.
+
     Args:
         rank: pipeline rank of this process.
         group: a gloo group whose rank r is pipeline rank r, and which nobody else uses to send.

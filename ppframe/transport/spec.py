@@ -159,11 +159,7 @@ class Layout:
             return _arrive(self._alone, buffer, device)
         tensors = (_arrive(place, buffer, device) for place in self._places)
         leaves = [
-            next(tensors)
-            if isinstance(leaf, TensorSpec)
-            else None
-            if leaf is None
-            else pickle.loads(leaf)
+            next(tensors) if isinstance(leaf, TensorSpec) else _other_leaf(leaf)
             for leaf in self.spec.leaves
         ]
         if self.spec.structure == _FLAT:
@@ -182,7 +178,8 @@ def _place(spec: TensorSpec, start: int) -> _Place:
 
 
 def _at(place: _Place, buffer: Tensor) -> Tensor:
-    typed = buffer if buffer.dtype is place.dtype else buffer.data.view(place.dtype)
+    own = buffer.data  # with a version counter of its own
+    typed = own if own.dtype is place.dtype else own.view(place.dtype)
     return typed.as_strided(place.shape, place.stride, place.offset)
 
 
@@ -191,6 +188,10 @@ def _arrive(place: _Place, buffer: Tensor, device: torch.device) -> Tensor:
     if device.type != "cpu":
         tensor = tensor.to(device)
     return tensor.requires_grad_() if place.requires_grad else tensor
+
+
+def _other_leaf(pickled: bytes | None) -> Any:
+    return None if pickled is None else pickle.loads(pickled)
 
 
 def _round_up(number: int, multiple: int) -> int:

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import re
 import weakref
 
 import pytest
@@ -316,3 +317,40 @@ def test_a_step_asks_for_gradients_itself_and_says_where_it_cannot_have_them():
         assert all(p.grad is not None for p in pipe.parameters())
         with torch.inference_mode(), pytest.raises(ConfigError, match="inference_mode"):
             pipe.step(x, y)
+
+
+# Arguments that are refused
+
+MODULES = [nn.Linear(4, 4) for _ in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "phrase"),
+    [
+        ({"microbatch_size": 2.5}, "microbatch_size", "must be a whole number, but is 2.5"),
+        ({"microbatch_size": True}, "microbatch_size", "must be a whole number"),
+        ({"microbatch_size": 0}, "microbatch_size", "must be at least 1, but is 0"),
+        ({"num_microbatches": 2}, "microbatch_size", "must be given, but both are."),
+        ({"microbatch_size": None}, "microbatch_size", "must be given, but neither is."),
+        ({"ranks": 2.0}, "ranks", "must be a whole number, but is 2.0"),
+        ({"ranks": 0}, "ranks", "must be at least 1, but is 0"),
+        ({"ranks": 2}, "chunks_per_rank", "no multiple of the ranks, but is None (5 modules, 2"),
+        ({"ranks": 6}, "ranks", "must be at most the number of modules, 5"),
+        ({"stages": [1, 2]}, "stages", "must be modules, but the one at 0 is 1"),
+        ({"stages": nn.Linear(2, 2)}, "stages", "but is a Linear. Put it into a list"),
+        ({"stages": []}, "stages", "must hold at least one module"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused(changes, path, phrase):
+    given = {"stages": MODULES, "loss": nn.MSELoss(), "schedule": "1f1b", "ranks": 5}
+    with pytest.raises(ConfigError, match=re.escape(phrase)) as caught:
+        Pipeline(**{**given, "microbatch_size": 2, **changes})
+    assert caught.value.path == path
+
+
+def test_modules_are_grouped_as_the_message_says():
+    with Pipeline(
+        MODULES, loss=nn.MSELoss(), schedule="1f1b", ranks=2, chunks_per_rank=1, microbatch_size=2
+    ) as pipe:
+        assert pipe.num_stages == 2
+        assert sum(len(stage.module_names) for stage in pipe.stages) == 5

@@ -65,6 +65,14 @@ def test_writing_to_one_tensor_is_no_change_of_another():
     assert weight.grad.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
+def test_versions_are_counted_apart(dtype):
+    layout = Layout(describe((torch.ones(2, dtype=dtype), torch.ones(2, dtype=dtype)))[0])
+    one, other = layout.unpack(layout.new_buffer(layout.capacity), CPU)
+    one.zero_()
+    assert (one._version, other._version) == (1, 0)
+
+
 @pytest.mark.parametrize("value", [torch.ones(2), (torch.ones(2), torch.ones(2))])
 def test_what_arrives_counts_as_never_written_to(value):
     layout = Layout(describe(value)[0])
