@@ -51,11 +51,11 @@ def ready_overrides(arguments: argparse.Namespace) -> list[str]:
     key = "hydra.sweep.dir" if vetted.sweeps else "hydra.run.dir"
     chosen = [override for override in overrides if override.partition("=")[0] == key]
     wanted = folder / str(select(composed.whole, key))
+    quiet: tuple[str, ...] = ()
     if follows():
         made, quiet = scratch_folder(), _QUIET
     else:
         made = writable_folder(bounded(wanted)) if chosen else claim_folder(wanted)
-        quiet = ()
     folders = {key: str(made)}
     if vetted.sweeps:
         subdir = raw_tree(composed.whole)["hydra"]["sweep"]["subdir"]
