@@ -35,19 +35,29 @@ RUNS = (
     (*TINY_MLP, "optimizer=adamw", "lr_schedule=cosine", "engine=local", "checkpoint=default"),
     (*TINY_GPT, *GPT_ON_PYLIB, "schedule=1f1b", "logger=default", DISABLED),
     (*TEXT, "schedule=interleaved-1f1b", "logger=wandb", DISABLED),
-    (*TINY_MLP, "schedule=from-csv", "schedule.path=four.csv"),
+    (*TINY_MLP, "schedule=from-csv", "pipeline.batch_size=8", "schedule.path=four.csv"),
+    (*TINY_MLP, "engine=torchrun", "pipeline.ranks=1"),
     (*TINY_MLP, "cost=profiled", "cost.path=profile.yaml"),
     (*TINY_MLP, "pipeline.microbatch_size=1", "schedule=stp"),
     (*TINY_GPT, "experiment=pylib-gpt"),
     ("experiment=reference", "debug=smoke", "logger=none"),
 )
+ALONE_UNDER_TORCHRUN = {
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "0",
+}
 ALONE = tuple((*TINY_MLP, option) for option in OPTIONS if not any(option in run for run in RUNS))
 
 
 @pytest.mark.parametrize("overrides", [*RUNS, *ALONE], ids=lambda run: run[-1])
 def test_every_option_composes_builds_and_runs_two_steps(
-    overrides: tuple[str, ...], tmp_path: Path
+    overrides: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in ALONE_UNDER_TORCHRUN.items() if "engine=torchrun" in overrides else ():
+        monkeypatch.setenv(name, value)
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
     (tmp_path / "four.csv").write_text(FOUR_MICROBATCHES)
     profile = made_profile(*TINY_MLP, num_stages=4, folder=tmp_path)

@@ -43,9 +43,9 @@ class Ranks:
 class Engine(ABC):
     """Makes ranks, lets work run on them, and takes them away again."""
 
-    @abstractmethod
     def together(self) -> Engine:
-        """An engine of the same devices that keeps all ranks in this process."""
+        """An engine of the same devices that keeps all ranks in this process; by default itself."""
+        return self
 
     @abstractmethod
     def run(

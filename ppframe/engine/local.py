@@ -53,10 +53,6 @@ class LocalEngine(Engine):
                 path="engine.num_threads",
             )
 
-    def together(self) -> Engine:
-        """This engine."""
-        return self
-
     def run(
         self,
         work: Callable[[Ranks], Result],

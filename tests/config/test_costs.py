@@ -93,7 +93,7 @@ def test_a_schedule_that_takes_a_cost_gets_the_runs(own_schedule: str, tmp_path:
     given = (own_schedule, "+schedule.memory_limit=2", "cost=per-stage", "cost.forward=[3,4]")
     config = config_of(*TINY_MLP, *given, folder=tmp_path)
     with build_pipeline(config, build_parts(config)) as pipeline:
-        assert pipeline.schedule(4) == build_schedule("gpipe", 2, 4)
+        assert pipeline.schedule(6) == build_schedule("gpipe", 2, 6)
     # Without a cost it was only asked how many stages it has, as it declares no facts.
     assert GIVEN[-1] == (Cost((3, 4), 1, 1), 2.0)
     assert GIVEN.count(GIVEN[-1]) == 2  # checked, then built
@@ -123,7 +123,7 @@ def test_stages_of_unequal_cost_change_a_schedule_that_is_searched(tmp_path: Pat
     for overrides in (tall, (*tall, *given)):
         config = config_of(*overrides, folder=tmp_path)
         with build_pipeline(config, build_parts(config)) as pipeline:
-            rows.append(pipeline.schedule(4).actions)
+            rows.append(pipeline.schedule(6).actions)
     assert rows[0] != rows[1]
     assert [str(action) for action in rows[1][2]][:3] == ["2F0", "2B0", "2W0"]
 
