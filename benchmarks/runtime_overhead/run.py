@@ -102,7 +102,7 @@ def main() -> None:
     tiny = [nn.Linear(8, 8) for _ in range(stages)]
     x, y = torch.randn(4 * microbatches, 8), torch.randn(4 * microbatches, 8)
     runs = {"bare loop": bare_loop(tiny, x, y, 4)}
-    for name in ("interleaved-1f1b", "looped-bfs", "dora-dfs"):
+    for name in ("interleaved-1f1b", "looped-bfs", "dora-dfs", "interleaved-zb"):
         runs[f"ppframe {name}, 1 rank"] = pipeline(tiny, x, y, 4, name, 1)
     runs["ppframe dora-dfs, 4 ranks"] = pipeline(tiny, x, y, 4, "dora-dfs", 4)
     title = f"Tiny: {stages} stages of Linear(8, 8), {microbatches} microbatches of 4, one thread"
