@@ -3,8 +3,9 @@
     python benchmarks/schedule_scale/run.py          # about two minutes
     python benchmarks/schedule_scale/run.py --full   # torch at the largest size too
 
-Prints two tables: both on sizes that torch does in seconds, interleaved in one process, and ours on
-large sizes, where the number of microbatches doubles from row to row.
+Prints three tables: both on sizes that torch does in seconds, interleaved in one process; ours on
+large sizes, where the number of microbatches doubles from row to row; every schedule of ours at the
+largest size that torch is measured on, with the simulation of the lowered form.
 """
 
 from __future__ import annotations
@@ -14,11 +15,20 @@ import gc
 import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 
 from torch.distributed.pipelining import schedules as torch_schedules
 
-from ppframe.schedule import build_schedule, lower, verify
+from ppframe.registry import names
+from ppframe.schedule import (
+    build_schedule,
+    lower,
+    nearest_microbatches,
+    schedule_facts,
+    verify,
+)
+from ppframe.simulator import simulate
 
 NAME = "interleaved-1f1b"
 RANKS, CHUNKS = 64, 2
@@ -96,6 +106,31 @@ def large(rounds: int) -> None:
         )
 
 
+def every_schedule() -> None:
+    ranks, microbatches = FULL
+    print("\n| schedule | chunks | build s | lower, verify s | simulate s | together s |")
+    print("|---|---|---|---|---|---|")
+    for name in names("schedule"):
+        facts = schedule_facts(name)
+        if facts is None:
+            continue
+        chunks = facts.chunks_per_rank
+        near = nearest_microbatches(name, ranks, microbatches, chunks)
+        marks = [time.process_time()]
+        schedule = build_schedule(name, ranks, near, chunks_per_rank=chunks)
+        marks.append(time.process_time())
+        lowered = lower(schedule)
+        verify(lowered)
+        marks.append(time.process_time())
+        simulate(lowered)
+        marks.append(time.process_time())
+        parts = [end - start for start, end in pairwise(marks)]
+        shown = " | ".join(f"{seconds:.2f}" for seconds in (*parts, sum(parts)))
+        print(f"| {name} | {chunks} | {shown} |", flush=True)
+        del schedule, lowered
+        gc.collect()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="torch at 64 ranks, 1024 microbatches")
@@ -106,6 +141,7 @@ def main() -> None:
     if full:
         beside_torch((FULL,), rounds=1)
     large(rounds=3)
+    every_schedule()
 
 
 if __name__ == "__main__":
