@@ -40,6 +40,7 @@ from ppframe.training.recorder import RunRecorder
 from ppframe.training.run import EvaluationSettings, TrainOptions, evaluate_model, train
 from ppframe.training.sample import SampleSettings
 from ppframe.training.volume import volume_of
+from ppframe.training.waiting import waiting_of
 
 Figures = Mapping[str, Any]
 
@@ -156,7 +157,9 @@ def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) 
         schedule, lowered = pipeline.schedule(num_microbatches), pipeline.lowered(num_microbatches)
         counts = [len(stage.module_names) for stage in pipeline.stages]
     batch = next(iter(parts.dataset.validation_batches(config.pipeline.microbatch_size, 1)), None)
-    volume = volume_of(lowered, parts.modules, counts, None if batch is None else batch.inputs)
+    inputs = None if batch is None else batch.inputs
+    volume = volume_of(lowered, parts.modules, counts, inputs)
+    waiting = waiting_of(parts.modules, counts, inputs)
     run_dir = config.launch.run_dir
     schedule.to_csv(run_dir / "schedule.csv")
     lowered.to_csv(run_dir / "lowered.csv")
@@ -164,7 +167,9 @@ def _plan(config: RunConfig, parts: Parts, recorder: RunRecorder, ranks: Ranks) 
     draw_plan(run_dir, planned)
     trace_plan(run_dir, planned)
     recorder.start(plan, lambda: {"bubble_fraction_predicted": report.bubble_fraction})
-    figures = PlanFigures(plan, planned, lowered, volume, cost=cost_text(config), run_dir=run_dir)
+    figures = PlanFigures(
+        plan, planned, lowered, volume, waiting, cost=cost_text(config), run_dir=run_dir
+    )
     warn_of_other_machine(config, ranks.devices)
     print_plan(figures)
     return figures.kept()

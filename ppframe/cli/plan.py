@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -18,6 +19,7 @@ from ppframe.simulator import draw_terminal
 from ppframe.simulator.figures import critical_path_text
 from ppframe.training.drawings import PlannedStep
 from ppframe.training.volume import Volume
+from ppframe.training.waiting import Waiting, splits
 
 _WIDTH_ELSEWHERE = 160
 _NO_BYTES = "not known: needs bytes, as cost=profiled has them"
@@ -33,6 +35,8 @@ class PlanFigures:
         planned: the simulated step, and what is computed when.
         lowered: the same with transfers; both are verified.
         volume: what goes from rank to rank.
+        waiting: what each stage leaves for W, where the schedule has W; None where it can't be
+            told.
         cost: what was predicted with, in words.
         run_dir: where the drawings are.
     """
@@ -41,6 +45,7 @@ class PlanFigures:
     planned: PlannedStep
     lowered: LoweredSchedule
     volume: Volume
+    waiting: Sequence[Waiting] | None
     cost: str
     run_dir: Path
 
@@ -109,9 +114,26 @@ def _rows(figures: PlanFigures) -> list[tuple[str, str]]:
         ("peak activation by rank", " ".join(f"{peak:g}" for peak in report.peak_activation)),
         ("peak memory by rank", ", ".join(peaks) or _NO_BYTES),
         ("transfers", _volume_text(figures.volume)),
+        *_split_row(figures),
         ("critical path", critical_path_text(report, unit)),
         ("drawn in", f"{figures.run_dir}: schedule.svg, schedule.html; timeline.json for Perfetto"),
     ]
+
+
+def _split_row(figures: PlanFigures) -> list[tuple[str, str]]:
+    """How far the stages can split their backward, where the schedule does."""
+    if not splits(figures.planned.schedule):
+        return []
+    if figures.waiting is None:
+        return [("gradients that wait for W", "not known: a module needs real numbers to run")]
+    text = ", ".join(map(str, figures.waiting))
+    whole = [
+        str(stage)
+        for stage, waiting in enumerate(figures.waiting)
+        if waiting.num_trained and not waiting.num_waiting
+    ]
+    note = f"; B does the whole backward of stage {', '.join(whole)}" if whole else ""
+    return [("gradients that wait for W", f"by stage {text}{note}")]
 
 
 def _volume_text(volume: Volume) -> str:

@@ -107,6 +107,12 @@ def backward_weight(work: WeightWork) -> None:
             roots, seeds, num_bytes = [], [], 0
 
 
+def num_waiting(roots: Sequence[Tensor], leaves: Collection[Tensor | None]) -> int:
+    """How many parameters' gradients `backward_input` would leave for W; runs nothing."""
+    ends, products = _taken_apart(roots, leaves)
+    return len({weight.end for _, weights in products for weight in weights} - ends)
+
+
 def _taken_apart(
     roots: Sequence[Tensor], leaves: Collection[Tensor | None]
 ) -> tuple[set[Node], list[tuple[Node, list[Weight]]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
@@ -16,6 +17,8 @@ from ppframe.stage.boundary import Gradients
 from ppframe.stage.randomness import ChunkStream
 from ppframe.stage.recompute import keeping_nothing, scratch_buffers, without_graph
 from ppframe.stage.split import WeightWork, backward_weight
+
+_log = logging.getLogger(__name__)
 
 Head = Callable[[int, Any], Term]
 """(microbatch, output of the last stage) → loss of the microbatch and what to multiply it by."""
@@ -138,6 +141,7 @@ class Stage:
             arrived, self._waiting[microbatch] = input_backward(saved, gradients)
         if self._num_waiting is None:
             self._num_waiting = len({weight.end for weight, _ in self._waiting[microbatch]})
+            self._tell_of_split()
         return arrived
 
     def backward_weight(self, microbatch: int) -> None:
@@ -162,6 +166,16 @@ class Stage:
         self._saved.clear()
         self._to_recompute.clear()
         self._waiting.clear()
+
+    def _tell_of_split(self) -> None:
+        """Say so where the whole backward runs in B, at the first one."""
+        trained = any(p.requires_grad for module in self._modules for p in module.parameters())
+        if trained and not self._num_waiting:
+            _log.info(
+                "stage %d runs its whole backward in B: the gradients of its weights can't wait "
+                "for W, as no product of a matrix and a parameter is found in it.",
+                self.index,
+            )
 
     def _recorded(self, microbatch: int) -> Saved:
         """What the backward of a microbatch needs; it is let go here."""
