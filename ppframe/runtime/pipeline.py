@@ -23,7 +23,8 @@ from ppframe.runtime.layout import (
     rank_devices,
 )
 from ppframe.runtime.member import Member
-from ppframe.runtime.plans import Plans
+from ppframe.runtime.outside import cut_off
+from ppframe.runtime.plans import Plan, Plans
 from ppframe.runtime.result import ActionTime, StageInfo, StepResult
 from ppframe.runtime.sizes import MicrobatchSizes
 from ppframe.runtime.state import ModelState, NamedParameters
@@ -214,15 +215,19 @@ class Pipeline:
             )
         sizes = self._sizes.for_step(batch_size_of(inputs))
         plan = self._plans.training(len(sizes))
-        batch = self._cut(inputs, sizes, arguments, plan.schedule.chains)
         record, self.record = self.record, False
-        with torch.enable_grad(), self._with_loss(batch, targets, self.steps_done) as weights:
+        with torch.enable_grad(), cut_off(inputs, targets, arguments) as (given, wanted, named):
+            batch = self._cut(given, sizes, named, plan.schedule.chains)
+            result = self._stepped(plan, batch, wanted, record=record)
+        self.steps_done += 1
+        return result
+
+    def _stepped(self, plan: Plan, batch: Batch, targets: Any, *, record: bool) -> StepResult:
+        with self._with_loss(batch, targets, self.steps_done) as weights:
             if record:
                 self.peers.barrier()  # clocks of all processes start together
             timeline = self._ranks.run(plan.executor, record=record)
-            result = self._result(weights, timeline)
-        self.steps_done += 1
-        return result
+            return self._result(weights, timeline)
 
     def evaluate(self, inputs: Any, targets: Any, **arguments: Any) -> StepResult:
         """Loss of one batch, forward only, every module in eval mode. Arguments as `step`."""

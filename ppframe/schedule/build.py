@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import math
+from numbers import Real
 from typing import Any
 
 from ppframe.errors import ConfigError
 from ppframe.registry import builder, canonical_name, unknown_name
 from ppframe.schedule import generators as generators  # registers the built-in ones
 from ppframe.schedule.bulk import paused_collection
+from ppframe.schedule.cost import Cost
 from ppframe.schedule.generators.facts import (
     KIND,
     Shape,
@@ -82,9 +85,26 @@ def nearest_microbatches(
     return taken.microbatches
 
 
+def _require_types(options: dict[str, Any]) -> None:
+    """Check the options that several generators have in common."""
+    cost, limit = options.get("cost"), options.get("memory_limit")
+    if cost is not None and not isinstance(cost, Cost):
+        raise ConfigError(
+            f"must be a Cost, but is {cost!r}. Make one, such as Cost(1, 1, 1).",
+            path="schedule.cost",
+        )
+    is_number = isinstance(limit, Real) and not isinstance(limit, bool)
+    if limit is not None and not (is_number and 0 < limit < math.inf):
+        raise ConfigError(
+            f"must be a number above 0, but is {limit!r}. Leave it out for the schedule's own.",
+            path="schedule.memory_limit",
+        )
+
+
 def _require_options(name: str, signature: inspect.Signature, options: dict[str, Any]) -> None:
     """Check that a generator has the options that are given, and is given those that it needs."""
     known = [option for option in signature.parameters if option not in _GIVEN]
+    _require_types(options)
     for option in options:
         if option not in known:
             what = f"option of schedule `{name}`"

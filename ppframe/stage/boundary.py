@@ -1,13 +1,15 @@
 """Boundaries: the nested structure of tensors that travels between two stages.
 
-A boundary is whatever a stage returns: a tensor, or tuples, lists and dicts of tensors and other
-values. Gradients travel back as a flat tuple with one entry for each tensor of the boundary, in the
-order in which `tensors_of` lists them; the entry is None where there is no gradient.
+A boundary is whatever a stage returns: a tensor, or tuples, lists, dicts and dataclasses of tensors
+and other values. Gradients travel back as a flat tuple with one entry for each tensor of the
+boundary, in the order in which `tensors_of` lists them; the entry is None where there is no
+gradient.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any
 
 import torch
@@ -22,19 +24,27 @@ def tensors_of(value: Any) -> tuple[Tensor, ...]:
     """The tensors of a boundary, depth first; a dict's in the order of its keys."""
     if isinstance(value, Tensor):
         return (value,)
-    return tuple(leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor))
+    return tuple(leaf for leaf in leaves_of(value)[0] if isinstance(leaf, Tensor))
 
 
 def map_tensors(change: Callable[[Tensor], Tensor], value: Any) -> Any:
     """The same structure with every tensor changed; other values stay as they are."""
     if isinstance(value, Tensor):
         return change(value)
-    return pytree.tree_map_only(Tensor, change, value)
+    leaves, structure = leaves_of(value)
+    changed = [change(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return assemble(changed, structure)
 
 
 def leaves_of(value: Any) -> tuple[list[Any], pytree.TreeSpec]:
     """All leaves of a structure, tensors or not, and what puts them together again."""
-    return pytree.tree_flatten(value)
+    leaves, structure = pytree.tree_flatten(value)
+    closed = {type(leaf) for leaf in leaves if is_dataclass(leaf) and not isinstance(leaf, type)}
+    if not closed:
+        return leaves, structure
+    for kind in closed:
+        pytree.register_dataclass(kind)
+    return leaves_of(value)
 
 
 def assemble(leaves: list[Any], structure: pytree.TreeSpec) -> Any:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node
 
-Product = Callable[[Any, Tensor], Tensor]
-"""(the other operand, gradient of the output) → gradient of the weight."""
+Product = Callable[..., Tensor]
+"""(other operands, gradient of the output) → gradient of the weight."""
 
 COLLECT = "torch::autograd::AccumulateGrad"
 """Name of the nodes that add to a tensor's `.grad`."""
@@ -39,14 +39,29 @@ class Weight(NamedTuple):
     Args:
         edge: where its gradient enters the graph.
         end: the node that adds it to the parameter's `.grad`.
-        other: what its gradient is made of beside the output's: the other operand, detached.
+        others: what its gradient is made of beside the output's: the other operand, detached.
+        versions: how often each of them had been written to when autograd saved it.
         product: how.
     """
 
     edge: GradientEdge
     end: Node
-    other: Any
+    others: tuple[Tensor, ...]
+    versions: tuple[int, ...]
     product: Product
+
+    def gradient(self, of_output: Tensor) -> Tensor:
+        """The weight's gradient.
+
+        Raises:
+            RuntimeError: an operand was written to since the backward for the input.
+        """
+        if tuple(other._version for other in self.others) != self.versions:
+            raise RuntimeError(
+                "a tensor needed for the gradient of a weight must stay as it was until W, but was "
+                "written to in place after B. Write to a copy, or use a schedule without W."
+            )
+        return self.product(*self.others, of_output)
 
 
 def weights_of(node: Node, given: Collection[Node]) -> list[Weight]:
@@ -64,8 +79,10 @@ def weights_of(node: Node, given: Collection[Node]) -> list[Weight]:
 
 def _addmm(node: Any, given: Collection[Node]) -> list[Weight]:
     offset, left, right = node.next_functions
-    found = _factors(node, (left, right), ("mat1", "mat2"), given, scale=node._saved_alpha)
-    return found + _offset(offset, given, node._saved_beta) if found else found
+    found = _factors(
+        node, (left, right), ("mat1", "mat2"), given, scale=node._saved_alpha.conjugate()
+    )
+    return found + _offset(offset, given, node._saved_beta.conjugate()) if found else found
 
 
 def _mm(node: Any, given: Collection[Node]) -> list[Weight]:
@@ -86,11 +103,11 @@ def _factors(
     if (end := _end_of(right, given)) and _is_plain(node, names[0]):
         transposed = _is_transposed(node, names[1])
         product = partial(_right_gradient, transposed=transposed, scale=scale)
-        found.append(Weight(_entry(right), end, _saved(node, names[0]), product))
+        found.append(_weight(right, end, (_saved(node, names[0]),), product))
     if (end := _end_of(left, given)) and _is_plain(node, names[1]):
         transposed = _is_transposed(node, names[0])
         product = partial(_left_gradient, transposed=transposed, scale=scale)
-        found.append(Weight(_entry(left), end, _saved(node, names[1]), product))
+        found.append(_weight(left, end, (_saved(node, names[1]),), product))
     return found
 
 
@@ -112,9 +129,9 @@ def _bmm(node: Any, given: Collection[Node]) -> list[Weight]:
     left, right = node.next_functions
     found = []
     if (end := _end_of(right, given)) and _is_plain(node, "self"):
-        found.append(Weight(_entry(right), end, _saved(node, "self"), _batched_right))
+        found.append(_weight(right, end, (_saved(node, "self"),), _batched_right))
     if (end := _end_of(left, given)) and _is_plain(node, "mat2"):
-        found.append(Weight(_entry(left), end, _saved(node, "mat2"), _batched_left))
+        found.append(_weight(left, end, (_saved(node, "mat2"),), _batched_left))
     return found
 
 
@@ -140,15 +157,16 @@ def _convolution(node: Any, given: Collection[Node]) -> list[Weight]:
         node._saved_output_padding,
         node._saved_groups,
     )
-    operands = (_saved(node, "input"), _saved(node, "weight"), settings)
-    found = [Weight(_entry(weight), end, operands, _kernel_gradient)]
+    operands = (_saved(node, "input"), _saved(node, "weight"))
+    found = [_weight(weight, end, operands, partial(_kernel_gradient, settings=settings))]
     if end := _end_of(offset, given):
-        found.append(Weight(_entry(offset), end, None, _channel_sums))
+        found.append(_weight(offset, end, (), _channel_sums))
     return found
 
 
-def _kernel_gradient(operands: tuple[Tensor, Tensor, tuple[Any, ...]], gradient: Tensor) -> Tensor:
-    data, weight, settings = operands
+def _kernel_gradient(
+    data: Tensor, weight: Tensor, gradient: Tensor, *, settings: tuple[Any, ...]
+) -> Tensor:
     _, kernel, _ = torch.ops.aten.convolution_backward(
         gradient, data, weight, *settings, (False, True, False)
     )
@@ -156,7 +174,7 @@ def _kernel_gradient(operands: tuple[Tensor, Tensor, tuple[Any, ...]], gradient:
     return kernel
 
 
-def _channel_sums(_: None, gradient: Tensor) -> Tensor:
+def _channel_sums(gradient: Tensor) -> Tensor:
     """Of a convolution's offset: the channels stand on dim 1."""
     return gradient.sum([dim for dim in range(gradient.dim()) if dim != 1])
 
@@ -166,21 +184,18 @@ def _offset(edge: _Edge, given: Collection[Node], scale: float) -> list[Weight]:
     end = _end_of(edge, given)
     if end is None:
         return []
-    return [Weight(_entry(edge), end, None, partial(_offset_gradient, scale=scale))]
-
-
-def _offset_gradient(_: None, gradient: Tensor, *, scale: float) -> Tensor:
-    return _scaled(gradient, scale)
+    return [_weight(edge, end, (), partial(_scaled, scale=scale))]
 
 
 def _scaled(tensor: Tensor, scale: float) -> Tensor:
     return tensor if scale == 1 else tensor * scale
 
 
-def _entry(edge: _Edge) -> GradientEdge:
+def _weight(edge: _Edge, end: Node, others: tuple[Tensor, ...], product: Product) -> Weight:
     node, output = edge
     assert node is not None
-    return GradientEdge(node, output)
+    versions = tuple(other._version for other in others)
+    return Weight(GradientEdge(node, output), end, others, versions, product)
 
 
 def _end_of(edge: _Edge, given: Collection[Node]) -> Node | None:

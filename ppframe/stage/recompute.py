@@ -1,21 +1,24 @@
-"""Recomputing: a forward that keeps nothing, run again when its backward comes."""
+"""Recomputing: a forward that keeps only its input, run again when its backward comes.
+
+The second forward must see what the first one saw. Random streams are seeded anew in any case.
+Buffers that a forward writes to are another matter: the first forward has counted the microbatch in
+them, the second must start from where they stood before it, and must count nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, TypeAlias, final
 
-import torch
 from torch import Tensor, nn
 
-from ppframe.errors import InternalError
+from ppframe.errors import ConfigError
 from ppframe.stage import boundary
 
-
-def keeping_nothing() -> torch.autograd.graph.saved_tensors_hooks:
-    """Context in which autograd records which outputs need gradients, but saves no tensor."""
-    return torch.autograd.graph.saved_tensors_hooks(_drop, _refuse)
+_Place: TypeAlias = tuple[nn.Module, str]
+Before: TypeAlias = Mapping[_Place, Tensor]
+"""Buffers that a forward wrote to, as they were before it."""
 
 
 def without_graph(value: Any) -> Any:
@@ -23,38 +26,72 @@ def without_graph(value: Any) -> Any:
     return boundary.map_tensors(_cut, value)
 
 
-@contextmanager
-def scratch_buffers(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """Let modules write to copies of their buffers.
+@final
+class BufferRecord:
+    """Knows which buffers of a stage's modules forwards write to.
 
-    The first forward has counted the microbatch in running statistics; the second must not.
+    Statistics that torch's own norms keep don't show in a tensor's version; their outputs in
+    training don't depend on them either, so only writing them twice must be prevented.
+
+    Args:
+        modules: the modules of the stage.
     """
-    places = {
-        (id(module), name): (module, name, buffer)
-        for stem in modules
-        for module in stem.modules()
-        for name, buffer in module._buffers.items()
-        if buffer is not None
-    }
-    copies: dict[int, Tensor] = {}
-    for module, name, buffer in places.values():
-        module._buffers[name] = copies.setdefault(id(buffer), buffer.clone())
-    try:
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        self._modules = tuple(modules)
+        self._written: set[_Place] | None = None
+
+    @contextmanager
+    def watching(self, before: dict[_Place, Tensor]) -> Iterator[None]:
+        """Around a first forward: `before` gets what it writes to, as it was.
+
+        Raises:
+            ConfigError: it writes to a buffer that none before it wrote to.
+        """
+        places = self._places()
+        watched = places if self._written is None else {p: places[p] for p in self._written}
+        copies = {place: buffer.clone() for place, buffer in watched.items()}
+        versions = {place: (buffer, buffer._version) for place, buffer in places.items()}
         yield
-    finally:
-        for module, name, buffer in places.values():
-            module._buffers[name] = buffer
+        after = self._places()
+        written = {
+            place
+            for place, (buffer, version) in versions.items()
+            if after.get(place) is not buffer or buffer._version != version
+        }
+        if self._written is not None and not written <= self._written:
+            module, name = next(iter(written - self._written))
+            raise ConfigError(
+                f"must be `none` where a forward writes to a buffer that earlier ones left alone, "
+                f"but is `full` (buffer `{name}` of {type(module).__name__}).",
+                path="recompute",
+            )
+        self._written = written | (self._written or set())
+        before.update({place: copies[place] for place in self._written})
+
+    @contextmanager
+    def replaying(self, before: Before) -> Iterator[None]:
+        """Around a second forward: it gets copies of the buffers, as the first one found them."""
+        places = self._places()
+        copies: dict[int, Tensor] = {}
+        for (module, name), buffer in places.items():
+            source = before.get((module, name), buffer)
+            module._buffers[name] = copies.setdefault(id(buffer), source.clone())
+        try:
+            yield
+        finally:
+            for (module, name), buffer in places.items():
+                module._buffers[name] = buffer
+
+    def _places(self) -> dict[_Place, Tensor]:
+        return {
+            (module, name): buffer
+            for stem in self._modules
+            for module in stem.modules()
+            for name, buffer in module._buffers.items()
+            if buffer is not None
+        }
 
 
 def _cut(tensor: Tensor) -> Tensor:
     return tensor.detach().requires_grad_(tensor.requires_grad)
-
-
-def _drop(tensor: Tensor) -> None:  # noqa: ARG001 (what autograd would keep)
-    return None
-
-
-def _refuse(_: None) -> NoReturn:
-    raise InternalError(
-        "the backward of a recomputed stage must run on its second forward, but came to the first."
-    )

@@ -100,7 +100,7 @@ def backward_weight(work: WeightWork) -> None:
         for weight, gradient in parts:
             if gradient.value is not None:
                 roots.append(weight.edge)
-                seeds.append(weight.product(weight.other, gradient.value))
+                seeds.append(weight.gradient(gradient.value))
                 num_bytes += seeds[-1].nbytes
         if roots and (num_bytes > _BYTES_AT_ONCE or not by_parameter):
             run_engine(roots, seeds)

@@ -15,7 +15,7 @@ from ppframe.stage import auxiliary, boundary
 from ppframe.stage.backward import Saved, Term, full_backward, input_backward
 from ppframe.stage.boundary import Gradients
 from ppframe.stage.randomness import ChunkStream
-from ppframe.stage.recompute import keeping_nothing, scratch_buffers, without_graph
+from ppframe.stage.recompute import Before, BufferRecord, without_graph
 from ppframe.stage.split import WeightWork, backward_weight
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,8 @@ class Stage:
         self._recompute = recompute
         self._modules = tuple(module for _, module in chunks)
         self._saved: dict[int, Saved] = {}
-        self._to_recompute: dict[int, tuple[Any, Mapping[str, Any]]] = {}
+        self._buffers = BufferRecord(self._modules)
+        self._to_recompute: dict[int, tuple[Any, Mapping[str, Any], Before]] = {}
         self._auxiliary_weights: Sequence[float] = ()
         self._waiting: dict[int, WeightWork] = {}
         self._num_waiting: int | None = None
@@ -105,20 +106,23 @@ class Stage:
         if not self._recompute:
             output, collected, self._saved[microbatch] = self._record(microbatch, value, arguments)
             return output, collected
-        with keeping_nothing():
-            output, collected, _ = self._record(microbatch, value, arguments)
         kept = value if self._is_first else without_graph(value)
-        self._to_recompute[microbatch] = kept, arguments
-        return without_graph(output), collected
+        before: dict[tuple[nn.Module, str], Tensor] = {}
+        with self._buffers.watching(before):
+            output, collected, _ = self._record(microbatch, value, arguments)
+        self._to_recompute[microbatch] = kept, arguments, before
+        return without_graph(output), [value.detach() for value in collected]
 
     def infer(
         self, microbatch: int, value: Any, arguments: Mapping[str, Any]
     ) -> tuple[Any, list[Tensor]]:
         """Run a microbatch and keep nothing; call it without gradients. Returns as `forward`."""
+        if self._is_first:
+            value = boundary.map_tensors(torch.clone, value)
         collected = auxiliary.begin_collecting()
         output = self._run(microbatch, value, arguments)
         auxiliary.stop_collecting()
-        return output, collected
+        return self._own(output), collected
 
     def backward(self, microbatch: int, gradients: Gradients) -> Gradients:
         """Full backward of a microbatch: parameters' `.grad` grow, what was kept is released.
@@ -181,8 +185,8 @@ class Stage:
         """What the backward of a microbatch needs; it is let go here."""
         if not self._recompute:
             return self._saved.pop(microbatch)
-        value, arguments = self._to_recompute.pop(microbatch)
-        with scratch_buffers(self._modules):
+        value, arguments, before = self._to_recompute.pop(microbatch)
+        with self._buffers.replaying(before):
             return self._record(microbatch, value, arguments)[2]
 
     def _record(
@@ -193,16 +197,38 @@ class Stage:
         collected = auxiliary.begin_collecting()
         output = self._run(microbatch, value, arguments)
         auxiliary.stop_collecting()
-        if self._writes_input is None:
+        if self._writes_input is None and not self._is_first:
             self._writes_input = _was_written(leaves, value)
         terms: list[Term] = []
         if collected:
             weight = self._auxiliary_weights[microbatch]
             terms += [(term, torch.full_like(term, weight)) for term in collected]
+        output = self._own(output)
         if self._head is not None:
             terms.append(self._head(microbatch, output))
             return output, collected, Saved(leaves, (), terms)
         return output, collected, Saved(leaves, boundary.tensors_of(output), terms)
+
+    def _own(self, output: Any) -> Any:
+        """The output, with copies of what is a buffer's memory: a later forward may write to it."""
+        if isinstance(output, Tensor) and output.requires_grad:
+            return output
+        buffers = {
+            buffer.untyped_storage().data_ptr()
+            for module in self._modules
+            for buffer in module.buffers()
+            if buffer.layout is torch.strided
+        }
+        if not buffers:
+            return output
+
+        def own(tensor: Tensor) -> Tensor:
+            if tensor.requires_grad or tensor.layout is not torch.strided:
+                return tensor
+            is_alias = tensor.untyped_storage().data_ptr() in buffers
+            return tensor.clone() if is_alias else tensor
+
+        return boundary.map_tensors(own, output)
 
     def _run(self, microbatch: int, value: Any, arguments: Mapping[str, Any]) -> Any:
         for module, seed_stream, names in self._chunks:
@@ -220,11 +246,11 @@ class Stage:
 
         A module that writes to its input can't be given a leaf, so it gets a copy, as does every
         stage at its first microbatch, which shows whether it writes. The copy also keeps intact
-        what the sender's backward still needs. Stage 0 gets copies of the batch likewise.
+        what the sender's backward still needs. Stage 0 always gets copies of the batch, which is
+        the caller's.
         """
         if self._is_first:
-            copies = self._writes_input is not False
-            return (), boundary.map_tensors(torch.clone, value) if copies else value
+            return (), boundary.map_tensors(torch.clone, value)
         if isinstance(value, Tensor) and value.requires_grad and self._writes_input is False:
             leaf = value.detach().requires_grad_()
             return (leaf,), leaf
@@ -243,12 +269,9 @@ class Stage:
 
 
 def _was_written(leaves: tuple[Tensor | None, ...], value: Any) -> bool:
-    """Whether a module wrote to one of the copies it was given, in place of leaves or inputs."""
-    given = boundary.tensors_of(value)
-    copied = [leaf is not None for leaf in leaves] if leaves else [True] * len(given)
-    return any(
-        tensor._version > 0 for tensor, is_copy in zip(given, copied, strict=True) if is_copy
-    )
+    """Whether a module wrote to one of the copies it was given in place of leaves."""
+    given = zip(leaves, boundary.tensors_of(value), strict=True)
+    return any(tensor._version > 0 for leaf, tensor in given if leaf is not None)
 
 
 def _named_arguments(module: nn.Module) -> frozenset[str]:

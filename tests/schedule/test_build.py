@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from functools import partial
 from pathlib import Path
 
@@ -228,3 +229,17 @@ def test_from_csv_needs_a_path() -> None:
     with pytest.raises(ConfigError, match="path") as caught:
         build_schedule("from-csv", ranks=1, microbatches=1)
     assert caught.value.path == "schedule.path"
+
+
+@pytest.mark.parametrize("cost", [1, "1", [1, 2], {"forward": 1}, True])
+def test_a_cost_must_be_one(cost):
+    with pytest.raises(ConfigError, match="must be a Cost") as error:
+        build_schedule("zb-1p", 2, 4, cost=cost)
+    assert error.value.path == "schedule.cost"
+
+
+@pytest.mark.parametrize("limit", ["1", [4], True, math.nan, math.inf, -1, 0])
+def test_a_limit_of_memory_must_be_a_number_above_0(limit):
+    with pytest.raises(ConfigError, match="above 0") as error:
+        build_schedule("zb-1p", 2, 4, memory_limit=limit)
+    assert error.value.path == "schedule.memory_limit"

@@ -115,6 +115,16 @@ def complex_matrix() -> nn.Module:
     return Mapped(lambda m, x: (x.to(torch.complex64) @ m.matrix).abs(), matrix=matrix)
 
 
+def complex_addmm() -> nn.Module:
+    matrix = nn.Parameter(torch.randn(WIDTH, WIDTH, dtype=torch.complex64) / 3)
+    offset = nn.Parameter(torch.randn(WIDTH, dtype=torch.complex64))
+    return Mapped(
+        lambda m, x: torch.addmm(m.offset, x.cfloat(), m.matrix, beta=1 + 1j, alpha=2j).abs(),
+        matrix=matrix,
+        offset=offset,
+    )
+
+
 def weight_norm() -> nn.Module:
     return nn.Sequential(nn.utils.parametrizations.weight_norm(linear()), nn.ReLU())
 
@@ -248,6 +258,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "experts": (experts, 3),
     "batched matrices": (batched_matrices, 1),
     "complex matrix": (complex_matrix, 1),
+    "complex addmm": (complex_addmm, 2),
     "weight norm": (weight_norm, 0),
     "weight from the input": (weight_from_the_input, 2),
     "transformer layer": (transformer_layer, 7),  # the offset of its projection is added apart

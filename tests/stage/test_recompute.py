@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ppframe.errors import ConfigError
 from ppframe.stage import Stage
 from tests.stage.modules import MODULES, WIDTH, Mapped, linear
 
@@ -90,6 +91,81 @@ def test_statistics_count_each_microbatch_once_also_where_a_buffer_is_replaced()
     run(module, "F0 F1 BW0 BW1", recompute=True)
     assert module[0].seen == 2
     assert module[1].num_batches_tracked == 2
+
+
+class Remembers(nn.Module):
+    """Whose output depends on what it remembers of earlier microbatches."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.inner, self.how = linear(), how
+        self.register_buffer("mean", torch.zeros(WIDTH))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.inner(x)
+        if self.how == "in place":
+            self.mean.mul_(0.9).add_(y.detach().mean(0))
+            self.count += 1
+        else:
+            self.mean = 0.9 * self.mean + y.detach().mean(0)
+            self.count = self.count + 1
+        return (y - self.mean) * float(self.count)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Remembers("in place"),
+        lambda: Remembers("replaced"),
+        lambda: nn.utils.spectral_norm(linear()),
+        lambda: nn.utils.parametrizations.spectral_norm(linear()),
+        lambda: nn.Sequential(nn.BatchNorm1d(WIDTH), Remembers("in place")),
+    ],
+)
+@pytest.mark.parametrize("order", ["F0 F1 BW0 BW1", "F0 F1 B1 B0 W0 W1"])
+def test_a_second_forward_starts_from_the_state_that_the_first_one_found(make, order):
+    torch.manual_seed(0)
+    module = make()
+    twin = copy.deepcopy(module)
+    got, wanted = run(module, order, recompute=True), run(twin, order, recompute=False)
+    torch.testing.assert_close(got, wanted, rtol=0, atol=1e-6)
+    for own, other in zip(module.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=0, atol=1e-6)
+    for own, other in zip(module.buffers(), twin.buffers(), strict=True):
+        assert torch.equal(own, other)
+
+
+def test_a_buffer_that_is_first_written_to_late_is_refused():
+    class Late(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.calls = linear(), 0
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            if self.calls == 2:
+                self.seen += 1
+            return self.inner(x)
+
+    with pytest.raises(ConfigError, match="buffer `seen` of Late"):
+        run(Late(), "F0 F1 BW0 BW1", recompute=True)
+
+
+def test_autograd_inside_a_forward_works():
+    def penalised(m: nn.Module, x: Tensor) -> Tensor:
+        y = m.inner(x)
+        (slope,) = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
+        return y + slope
+
+    torch.manual_seed(0)
+    module = Mapped(penalised, inner=linear())
+    twin = copy.deepcopy(module)
+    got = run(module, "F0 F1 BW0 BW1", recompute=True)
+    wanted = run(twin, "F0 F1 BW0 BW1", recompute=False)
+    torch.testing.assert_close(got, wanted, rtol=0, atol=1e-6)
+    torch.testing.assert_close(module.inner.weight.grad, twin.inner.weight.grad)
 
 
 def test_activations_are_gone_between_forward_and_backward():

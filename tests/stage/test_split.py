@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ppframe.stage import Stage
-from tests.stage.modules import MODULES, WIDTH, Mapped, linear
+from tests.stage.modules import MODULES, WIDTH, Mapped, linear, parameter
 
 CPU = torch.device("cpu")
 ORDERS = ("F0 B0 W0 F1 B1 W1", "F0 F1 B0 B1 W0 W1", "F0 F1 B1 B0 W0 W1", "F0 F1 B0 W0 BW1")
@@ -119,8 +119,8 @@ def test_hooks_of_parameters_are_called_as_in_the_whole_backward(name):
     sums: dict[str, Tensor] = {}
 
     def watched(module: nn.Module, run: str) -> nn.Module:
-        for key, parameter in module.named_parameters():
-            if not parameter.requires_grad:
+        for key, weight in module.named_parameters():
+            if not weight.requires_grad:
                 continue
 
             def seen(gradient: Tensor, key: str = key) -> None:
@@ -130,8 +130,8 @@ def test_hooks_of_parameters_are_called_as_in_the_whole_backward(name):
             def after(_: Tensor, key: str = key) -> None:
                 calls[run + " after", key] += 1
 
-            parameter.register_hook(seen)
-            parameter.register_post_accumulate_grad_hook(after)
+            weight.register_hook(seen)
+            weight.register_post_accumulate_grad_hook(after)
         return module
 
     in_order(stage_of(watched(made(name), "split")), "F0 B0 W0 F1 B1 W1")
@@ -197,6 +197,19 @@ def test_a_checkpointed_module_runs_forward_twice(by_reentry):
     stage.backward_input(0, (torch.ones(4, WIDTH),))
     stage.backward_weight(0)
     assert forwards == 2
+
+
+def test_an_operand_that_is_overwritten_before_w_is_an_error_and_no_wrong_gradient():
+    memory = torch.zeros(4, WIDTH)
+
+    def remember(m: nn.Module, x: Tensor) -> Tensor:
+        memory.copy_(x.detach())
+        return m.inner(x) + memory @ m.matrix
+
+    module = Mapped(remember, inner=linear(), matrix=parameter(WIDTH, WIDTH))
+    in_order(stage_of(module), "F0 B0 W0 F1 B1 W1")
+    with pytest.raises(RuntimeError, match="written to in place after B"):
+        in_order(stage_of(module), "F0 B0 F1 W0 B1 W1")
 
 
 def test_an_output_that_is_a_parameter_gets_its_gradient():
