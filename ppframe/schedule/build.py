@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from numbers import Real
 from typing import Any
 
@@ -93,10 +92,9 @@ def _require_types(options: dict[str, Any]) -> None:
             f"must be a Cost, but is {cost!r}. Make one, such as Cost(1, 1, 1).",
             path="schedule.cost",
         )
-    is_number = isinstance(limit, Real) and not isinstance(limit, bool)
-    if limit is not None and not (is_number and 0 < limit < math.inf):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, Real)):
         raise ConfigError(
-            f"must be a number above 0, but is {limit!r}. Leave it out for the schedule's own.",
+            f"must be a number, but is {limit!r}. Leave it out for the schedule's own.",
             path="schedule.memory_limit",
         )
 

@@ -118,7 +118,7 @@ class Stage:
     ) -> tuple[Any, list[Tensor]]:
         """Run a microbatch and keep nothing; call it without gradients. Returns as `forward`."""
         if self._is_first:
-            value = boundary.map_tensors(torch.clone, value)
+            value = self._batch(value)
         collected = auxiliary.begin_collecting()
         output = self._run(microbatch, value, arguments)
         auxiliary.stop_collecting()
@@ -197,7 +197,7 @@ class Stage:
         collected = auxiliary.begin_collecting()
         output = self._run(microbatch, value, arguments)
         auxiliary.stop_collecting()
-        if self._writes_input is None and not self._is_first:
+        if self._writes_input is None:
             self._writes_input = _was_written(leaves, value)
         terms: list[Term] = []
         if collected:
@@ -241,16 +241,20 @@ class Stage:
                 value = module(*inputs)
         return value
 
+    def _batch(self, value: Any) -> Any:
+        """The caller's inputs, or copies where a forward writes to them or nobody knows yet."""
+        is_safe = self._writes_input is False and not self._recompute
+        return value if is_safe else boundary.map_tensors(torch.clone, value)
+
     def _enter(self, value: Any) -> tuple[tuple[Tensor | None, ...], Any]:
         """Detach what arrived: the leaves that collect gradients, and the value to run on.
 
         A module that writes to its input can't be given a leaf, so it gets a copy, as does every
         stage at its first microbatch, which shows whether it writes. The copy also keeps intact
-        what the sender's backward still needs. Stage 0 always gets copies of the batch, which is
-        the caller's.
+        what the sender's backward still needs. Stage 0 gets copies of the batch likewise.
         """
         if self._is_first:
-            return (), boundary.map_tensors(torch.clone, value)
+            return (), self._batch(value)
         if isinstance(value, Tensor) and value.requires_grad and self._writes_input is False:
             leaf = value.detach().requires_grad_()
             return (leaf,), leaf
@@ -269,9 +273,10 @@ class Stage:
 
 
 def _was_written(leaves: tuple[Tensor | None, ...], value: Any) -> bool:
-    """Whether a module wrote to one of the copies it was given in place of leaves."""
-    given = zip(leaves, boundary.tensors_of(value), strict=True)
-    return any(tensor._version > 0 for leaf, tensor in given if leaf is not None)
+    """Whether a module wrote to one of the copies it was given, in place of leaves or inputs."""
+    given = boundary.tensors_of(value)
+    is_copy = [leaf is not None for leaf in leaves] if leaves else [True] * len(given)
+    return any(tensor._version > 0 for tensor, own in zip(given, is_copy, strict=True) if own)
 
 
 def _named_arguments(module: nn.Module) -> frozenset[str]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from functools import partial
 from pathlib import Path
 
@@ -238,8 +237,8 @@ def test_a_cost_must_be_one(cost):
     assert error.value.path == "schedule.cost"
 
 
-@pytest.mark.parametrize("limit", ["1", [4], True, math.nan, math.inf, -1, 0])
-def test_a_limit_of_memory_must_be_a_number_above_0(limit):
-    with pytest.raises(ConfigError, match="above 0") as error:
+@pytest.mark.parametrize("limit", ["1", [4], True, {}])
+def test_a_limit_of_memory_must_be_a_number(limit):
+    with pytest.raises(ConfigError, match="must be a number") as error:
         build_schedule("zb-1p", 2, 4, memory_limit=limit)
     assert error.value.path == "schedule.memory_limit"
