@@ -49,7 +49,7 @@ class LossHead:
     def _take(self, loss: BatchLoss, microbatch: int, output: Any) -> Term:
         assert self._weights is not None
         value = loss(output, self._targets[microbatch])
-        self._values.setdefault(microbatch, value.detach())  # a recomputed forward comes again
+        self._values[microbatch] = value.detach()
         weight = self._weights.gradient[microbatch]
         return value, None if weight is None else self._seed(weight, value)
 

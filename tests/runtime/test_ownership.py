@@ -1,4 +1,4 @@
-"""What a stage is given and hands on belongs to nobody else: not to later forwards, nor to callers."""
+"""What a stage is given and hands on is nobody else's: no later forward's, no caller's."""
 
 import copy
 from dataclasses import dataclass
