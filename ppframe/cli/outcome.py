@@ -85,9 +85,10 @@ def _with_cause(kept: Path, error: BaseException) -> Mapping[str, Any]:
     Where ranks are processes, the one that writes may only have seen that another one went away.
     """
     summary: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    cause = ending(error)["error"]
-    if summary["error"] != cause and isinstance(error, PPFrameError):
-        summary["error"] = cause
+    end = ending(error)
+    is_ours = isinstance(error, PPFrameError | KeyboardInterrupt)
+    if summary["error"] != end["error"] and is_ours:
+        summary.update(end)
         write_text(kept, to_json(summary, indent=2) + "\n")
     return summary
 

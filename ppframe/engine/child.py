@@ -6,6 +6,8 @@ import ctypes
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +18,10 @@ import torch
 from ppframe.engine.base import Ranks
 from ppframe.engine.group import Seat, joined, use_loopback, work_as
 from ppframe.engine.logs import LogHandler, adopt, divert
-from ppframe.engine.reports import reporting
-from ppframe.engine.stopping import Note, StopTogether
+from ppframe.engine.reports import mark_done, reporting
+from ppframe.engine.stopping import Note, WatchfulPeers
 
+_MOMENT_S = 0.5
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -53,7 +56,8 @@ def run_rank(job: Job) -> Any:
     rank = int(os.environ["RANK"])
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launching process hears it, and tells all
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    note = Note(job.folder)
+    _end_on_sigterm(unless=note)
     if rank:
         divert(job.log_dir / f"rank{rank}.log", rank)
     else:
@@ -67,13 +71,30 @@ def run_rank(job: Job) -> Any:
         timeout_s=job.timeout_s,
     )
     with reporting(job.folder, rank), joined(seat) as peers:
-        note = Note(job.folder)
-        stop = StopTogether(peers, note.seen if rank == 0 else lambda: None)
+        watchful = WatchfulPeers(peers, note.seen if rank == 0 else lambda: None)
         try:
-            result = work_as(seat, job.work, peers=peers, stop=stop, seed=job.seed)
+            result = work_as(seat, job.work, peers=watchful, seed=job.seed)
         except KeyboardInterrupt:
-            return None
+            result = None
+    mark_done(job.folder, rank)
     return result if rank == 0 else None
+
+
+def _end_on_sigterm(*, unless: Note) -> None:
+    """Let SIGTERM end this process soon, also where it waits for a message that never comes.
+
+    Whoever signals a whole group signals the launching process too. It leaves a note then, and the
+    ranks stop together; so the note is given a moment to appear.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # threads from here on inherit it
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        time.sleep(_MOMENT_S)
+        if unless.seen() is None:
+            os._exit(128 + signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _die_with_parent() -> None:

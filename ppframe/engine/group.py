@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -12,12 +14,16 @@ from typing import final
 
 import torch
 from torch import distributed
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import TCPStore
 
 from ppframe.engine.base import Ranks, Result
 from ppframe.engine.isolation import isolated
-from ppframe.engine.stopping import StopTogether
+from ppframe.engine.stopping import WatchfulPeers
 from ppframe.runtime import Member
 from ppframe.transport import DistributedTransport, Group
+
+_JOBS = itertools.count()
 
 
 @final
@@ -46,7 +52,13 @@ def joined(seat: Seat) -> Iterator[Group]:
 
     Blocking: until all ranks are there.
     """
-    distributed.init_process_group("gloo", timeout=timedelta(seconds=seat.timeout_s))
+    distributed.init_process_group(
+        "gloo",
+        timeout=timedelta(seconds=seat.timeout_s),
+        store=PrefixStore(f"ppframe/{next(_JOBS)}", _store(seat.timeout_s)),
+        rank=seat.rank,
+        world_size=seat.num_ranks,
+    )
     try:
         peers = Group.of(range(seat.num_ranks), timeout_s=seat.timeout_s)
         assert peers is not None
@@ -55,12 +67,30 @@ def joined(seat: Seat) -> Iterator[Group]:
         distributed.destroy_process_group()
 
 
+@functools.cache
+def _store(timeout_s: float) -> Store:
+    """The store that all processes of the launch share, under a name of its own for each attempt.
+
+    Jobs of a sweep use it one after the other. What one has written there, such as the addresses of
+    its ranks, must not be read by the next, nor by ranks that the launcher starts again.
+    """
+    has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = TCPStore(
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        int(os.environ["WORLD_SIZE"]),
+        is_master=os.environ["RANK"] == "0" and not has_agent,
+        timeout=timedelta(seconds=timeout_s),
+    )
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return PrefixStore(f"attempt/{attempt}", store)
+
+
 def work_as(
     seat: Seat,
     work: Callable[[Ranks], Result],
     *,
-    peers: Group,
-    stop: StopTogether,
+    peers: WatchfulPeers,
     seed: int,
 ) -> Result:
     """Do the work as one of the ranks."""
@@ -70,7 +100,7 @@ def work_as(
         seat.rank, group=world, device=seat.device, timeout_s=seat.timeout_s
     )
     member = Member(seat.rank, transport, peers)
-    ranks = Ranks((seat.device,) * seat.num_ranks, stop.hold, member, stop.total)
+    ranks = Ranks((seat.device,) * seat.num_ranks, peers.hold, member, peers.total)
     with isolated(seed=seed, num_threads=seat.num_threads):
         result = work(ranks)
     peers.barrier()

@@ -23,7 +23,7 @@ from ppframe.engine.local import Device, LocalEngine
 from ppframe.engine.logs import present_handlers
 from ppframe.engine.reports import first_cause
 from ppframe.engine.stopping import Note, StopSign, error_of
-from ppframe.errors import ConfigError
+from ppframe.errors import ConfigError, PPFrameError
 from ppframe.registry import register
 
 _TALKATIVE = (
@@ -87,7 +87,11 @@ class ProcessesEngine(Engine):
                 log_handlers=present_handlers(),
             )
             with StopSign(Note(Path(folder)).write) as sign:
-                results = _launch(job, num_ranks)
+                try:
+                    results = _launch(job, num_ranks)
+                except PPFrameError:
+                    if sign.arrived is None:
+                        raise
             if sign.arrived is not None:
                 raise error_of(sign.arrived)
         return cast(Result, results[0])

@@ -27,6 +27,8 @@ from ppframe.errors import (
     TransportError,
 )
 
+_HANGS = "did not answer"
+
 
 class RemoteError(Exception):
     """An exception of another process; subclasses bear the original's name.
@@ -55,6 +57,7 @@ class Report:
         trace: its traceback.
         where: file and line in which it was raised.
         is_echo: whether it says only that another rank went away.
+        lost_peer: rank that it says went away; None where it hangs, or nobody knows which.
         time_s: when, in seconds since the epoch.
         stage: of a `StageError`.
         action: of a `StageError`.
@@ -73,16 +76,25 @@ class Report:
     action: str = ""
     faults: tuple[tuple[str, str], ...] = ()
     path: str = ""
+    lost_peer: int | None = None
 
 
 @contextmanager
 def reporting(folder: Path, rank: int) -> Iterator[None]:
-    """Leave a report of any exception that passes."""
+    """Leave a report of any exception that passes; the end of the process is one too."""
     try:
         yield
     except Exception as error:
-        _path(folder, rank).write_text(json.dumps(asdict(_report(rank, error))), encoding="utf-8")
+        _leave(folder, _report(rank, error))
         raise
+    except SystemExit as error:
+        _leave(folder, _report(rank, error))
+        raise RuntimeError("the process was asked to exit") from error  # so that its code is not 0
+
+
+def mark_done(folder: Path, rank: int) -> None:
+    """Say that a rank came to its end."""
+    (folder / f"done_{rank}").touch()
 
 
 def first_cause(folder: Path, exit_codes: Mapping[int, int]) -> PPFrameError:
@@ -101,11 +113,24 @@ def first_cause(folder: Path, exit_codes: Mapping[int, int]) -> PPFrameError:
     if silent:
         return _death_of(silent[0], exit_codes[silent[0]])
     if reports:
-        return _error_of(min(reports, key=lambda report: report.time_s))
+        first = min(reports, key=lambda report: report.time_s)
+        lost = first.lost_peer
+        if lost is not None and lost not in reported and not (folder / f"done_{lost}").exists():
+            return EngineError(
+                f"the process of rank {lost} must run to its end, but exited before it, without an "
+                "error. See what in the model, the data or the loss ends the process.",
+                rank=lost,
+            )
+        return _error_of(first)
     return EngineError("every rank must run to its end, but the launcher failed.", rank=0)
 
 
-def _report(rank: int, error: Exception) -> Report:
+def _leave(folder: Path, report: Report) -> None:
+    text = json.dumps(asdict(report))
+    (folder / f"report_{report.rank}.json").write_text(text, encoding="utf-8")
+
+
+def _report(rank: int, error: BaseException) -> Report:
     cause: BaseException = error.cause if isinstance(error, StageError) else error
     frames = traceback.extract_tb(cause.__traceback__)
     trace = "".join(traceback.format_exception(cause)).rstrip()
@@ -122,6 +147,7 @@ def _report(rank: int, error: Exception) -> Report:
         action=error.action if isinstance(error, StageError) else "",
         faults=tuple((fault.path, fault.message) for fault in faults),
         path=error.path if isinstance(error, CheckpointError) else "",
+        lost_peer=_lost_peer(cause),
     )
 
 
@@ -163,5 +189,8 @@ def _death_of(rank: int, exit_code: int) -> EngineError:
     )
 
 
-def _path(folder: Path, rank: int) -> Path:
-    return folder / f"report_{rank}.json"
+def _lost_peer(error: BaseException) -> int | None:
+    """The rank whose connection was closed."""
+    if not isinstance(error, TransportError) or error.peer < 0 or _HANGS in str(error):
+        return None
+    return error.peer

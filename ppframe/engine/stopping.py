@@ -88,20 +88,60 @@ class Note:
 
 
 @final
-class StopTogether:
-    """The rank's side: `total` learns of a signal, the end of a `hold` raises.
+class WatchfulPeers(Peers):
+    """Peers whose sums also tell of signals; the rank raises where no `hold` keeps it from that.
+
+    All ranks take part in the same sums in the same order, so all raise at the same place.
 
     Args:
-        peers: the ranks.
+        inner: the ranks.
         seen: the signal that this rank knows of.
     """
 
-    def __init__(self, peers: Peers, seen: Callable[[], signal.Signals | None]) -> None:
-        self._peers = peers
+    def __init__(self, inner: Peers, seen: Callable[[], signal.Signals | None]) -> None:
+        self._inner = inner
         self._seen = seen
         self._depth = 0
         self._pending: signal.Signals | None = None
         self._is_heeded = False
+
+    @property
+    def rank(self) -> int:
+        """As the inner peers say."""
+        return self._inner.rank
+
+    @property
+    def size(self) -> int:
+        """As the inner peers say."""
+        return self._inner.size
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over the ranks; see `Peers.sum`."""
+        seen = self._seen()
+        flags = torch.tensor([float(seen is number) for number in _NUMBERS], dtype=tensor.dtype)
+        sums = self._inner.sum(torch.cat((tensor.flatten(), flags)))
+        told = sums[-len(_NUMBERS) :].tolist()
+        for number, flag in zip(_NUMBERS, told, strict=True):
+            if flag and self._pending is None:
+                self._pending = number
+        self._heed()
+        return sums[: -len(_NUMBERS)].view_as(tensor)
+
+    def total(self, own: Tensor) -> Tensor:
+        """The sum over the ranks of a 0-dim tensor on any device, in double precision."""
+        return self.sum(own.detach().cpu().double()).to(own.device)
+
+    def broadcast(self, value: Any, source: int) -> Any:
+        """As the inner peers do."""
+        return self._inner.broadcast(value, source)
+
+    def gather(self, value: Any) -> list[Any] | None:
+        """As the inner peers do."""
+        return self._inner.gather(value)
+
+    def barrier(self) -> None:
+        """As the inner peers do."""
+        self._inner.barrier()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -111,20 +151,12 @@ class StopTogether:
             yield
         finally:
             self._depth -= 1
+        self._heed()
+
+    def _heed(self) -> None:
         if self._depth == 0 and self._pending is not None and not self._is_heeded:
             self._is_heeded = True
             raise error_of(self._pending)
-
-    def total(self, own: Tensor) -> Tensor:
-        """The sum over the ranks of a 0-dim tensor in double precision."""
-        seen = self._seen()
-        flags = [float(seen is number) for number in _NUMBERS]
-        mine = torch.tensor([float(own), *flags], dtype=torch.float64)
-        sums = self._peers.sum(mine)
-        for number, flag in zip(_NUMBERS, sums[1:].tolist(), strict=True):
-            if flag and self._pending is None:
-                self._pending = number
-        return sums[0].to(own.device)
 
 
 def error_of(number: signal.Signals) -> KeyboardInterrupt:

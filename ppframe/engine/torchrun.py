@@ -14,7 +14,7 @@ from ppframe.engine.base import Engine, Ranks, Result
 from ppframe.engine.group import Seat, joined, work_as
 from ppframe.engine.local import Device, LocalEngine
 from ppframe.engine.logs import divert_output
-from ppframe.engine.stopping import StopSign, StopTogether
+from ppframe.engine.stopping import StopSign, WatchfulPeers
 from ppframe.errors import ConfigError
 from ppframe.registry import register
 from ppframe.transport import Group
@@ -75,8 +75,7 @@ class TorchrunEngine(Engine):
             folder = peers.broadcast(log_dir, 0)
             if seat.rank and folder is not None:
                 divert_output(folder / f"rank{seat.rank}.log", seat.rank)
-            stop = StopTogether(peers, sign.seen)
-            return work_as(seat, work, peers=peers, stop=stop, seed=seed)
+            return work_as(seat, work, peers=WatchfulPeers(peers, sign.seen), seed=seed)
 
     def _seat(self, num_ranks: int) -> Seat:
         missing = [name for name in _NEEDED if name not in os.environ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -51,6 +52,7 @@ class Update:
             for optimizer in self.optimizers
             for group in optimizer.param_groups
         ]
+        self._first_lr = self._groups[0][1] if self._groups else _lr_of(make_optimizer)
 
     def apply(self, step: int, num_steps: int) -> tuple[float, float]:
         """Clip, update every parameter, and drop the gradients.
@@ -73,4 +75,10 @@ class Update:
             optimizer.step()
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        return (float(self._groups[0][0]["lr"]) if self._groups else 0.0), float(norm)
+        return self._first_lr * multiplier, float(norm)
+
+
+def _lr_of(make_optimizer: OptimizerFactory) -> float:
+    """The base learning rate, where nothing here is trained: other processes may have more."""
+    stand_in = make_optimizer([("stand_in", nn.Parameter(torch.zeros(1, 1)))])
+    return float(stand_in.param_groups[0]["lr"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import pytest
 
-from ppframe.engine.reports import first_cause, reporting
+from ppframe.engine.reports import first_cause, mark_done, reporting
 from ppframe.errors import (
     CheckpointError,
     ConfigError,
@@ -58,10 +59,31 @@ def test_a_rank_that_died_without_a_word(tmp_path, code, text):
 
 
 def test_a_rank_that_hangs_is_told_of_by_the_one_that_waited(tmp_path):
-    leave(tmp_path, 0, stage_error(0, LOST))
+    waited = TransportError("within 5 s, but rank 1 did not answer", peer=1, key="0F1")
+    leave(tmp_path, 0, stage_error(0, waited))
     error = first_cause(tmp_path, {0: 1})
     assert isinstance(error, StageError)
-    assert "TransportError: the connection" in str(error)
+    assert "TransportError: within 5 s" in str(error)
+
+
+def test_a_rank_that_ended_without_an_error_before_its_end(tmp_path):
+    leave(tmp_path, 0, stage_error(0, LOST))
+    error = first_cause(tmp_path, {0: 1})
+    assert isinstance(error, EngineError)
+    assert error.rank == 1
+    assert "exited before it" in str(error)
+
+
+def test_a_connection_that_closed_after_a_ranks_end_is_its_own_error(tmp_path):
+    mark_done(tmp_path, 1)
+    leave(tmp_path, 0, stage_error(0, LOST))
+    assert isinstance(first_cause(tmp_path, {0: 1}), StageError)
+
+
+def test_to_ask_for_the_end_of_the_process_is_an_error(tmp_path):
+    with pytest.raises(RuntimeError, match="asked to exit"), reporting(tmp_path, 0):
+        sys.exit(0)
+    assert "SystemExit: 0" in str(first_cause(tmp_path, {0: 1}))
 
 
 def test_errors_of_the_configuration_and_of_checkpoints_stay_what_they_are(tmp_path):

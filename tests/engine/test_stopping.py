@@ -8,7 +8,7 @@ import signal
 import pytest
 import torch
 
-from ppframe.engine.stopping import Note, StopSign, StopTogether
+from ppframe.engine.stopping import Note, StopSign, WatchfulPeers
 from ppframe.training.interrupt import Terminated
 from ppframe.transport import Alone
 
@@ -17,7 +17,7 @@ def squares() -> torch.Tensor:
     return torch.tensor(2.5, dtype=torch.float64)
 
 
-def held(stop: StopTogether) -> None:
+def held(stop: WatchfulPeers) -> None:
     with stop.hold():
         assert stop.total(squares()) == 2.5
 
@@ -27,7 +27,7 @@ def held(stop: StopTogether) -> None:
 )
 def test_a_signal_becomes_a_note_that_is_raised_at_the_end_of_a_hold(tmp_path, number, error):
     note = Note(tmp_path)
-    stop = StopTogether(Alone(), note.seen)
+    stop = WatchfulPeers(Alone(), note.seen)
     with StopSign(note.write) as sign:
         os.kill(os.getpid(), number)
         assert sign.arrived is number
@@ -38,15 +38,23 @@ def test_a_signal_becomes_a_note_that_is_raised_at_the_end_of_a_hold(tmp_path, n
         assert stop.total(squares()) == 2.5
 
 
+def test_a_sum_outside_of_a_hold_raises_at_once(tmp_path):
+    Note(tmp_path).write(signal.SIGTERM)
+    peers = WatchfulPeers(Alone(), Note(tmp_path).seen)
+    with pytest.raises(Terminated):
+        peers.sum(torch.ones(3, dtype=torch.float64))
+    assert torch.equal(peers.sum(torch.ones(2, 2)), torch.ones(2, 2))  # heeded once
+
+
 def test_nothing_is_raised_without_a_signal(tmp_path):
-    stop = StopTogether(Alone(), Note(tmp_path).seen)
+    stop = WatchfulPeers(Alone(), Note(tmp_path).seen)
     with stop.hold(), stop.hold():
         assert stop.total(squares()) == 2.5
 
 
 def test_an_inner_hold_waits_for_the_outer_one(tmp_path):
     Note(tmp_path).write(signal.SIGTERM)
-    stop = StopTogether(Alone(), Note(tmp_path).seen)
+    stop = WatchfulPeers(Alone(), Note(tmp_path).seen)
     reached = []
 
     def work():
