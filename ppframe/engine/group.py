@@ -14,8 +14,7 @@ from typing import final
 
 import torch
 from torch import distributed
-from torch.distributed.distributed_c10d import PrefixStore, Store
-from torch.distributed.rendezvous import TCPStore
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from ppframe.engine.base import Ranks, Result
 from ppframe.engine.isolation import isolated
