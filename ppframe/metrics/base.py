@@ -134,6 +134,14 @@ class Sink(ABC):
             text: any characters and any number of lines.
         """
 
+    def page(self, name: str, page: str) -> None:  # noqa: B027 (most have no place for one)
+        """Take a page, such as the drawing of a step as it ran.
+
+        Args:
+            name: one word.
+            page: HTML that loads nothing from elsewhere.
+        """
+
     @abstractmethod
     def finish(self, summary: Mapping[str, Any], exit_code: int) -> None:
         """End the run and let go of everything.

@@ -37,6 +37,11 @@ class Fanout(Sink):
         for sink in self._sinks:
             sink.text(name, text)
 
+    def page(self, name: str, page: str) -> None:
+        """Give the page to each sink."""
+        for sink in self._sinks:
+            sink.page(name, page)
+
     def finish(self, summary: Mapping[str, Any], exit_code: int) -> None:
         """Finish each sink, also when one raises; its error comes out at the end."""
         with ExitStack() as stack:

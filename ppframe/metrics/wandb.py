@@ -174,7 +174,7 @@ class WandbSink(Sink):
         self._run.define_metric("*", step_metric="step")
         if run.plan is not None:
             self._run.summary["bubble_fraction_predicted"] = run.plan.bubble_fraction
-            self._page("schedule", _drawing(run.plan))
+            self.page("schedule", _drawing(run.plan))
 
     def log(self, metrics: Mapping[str, float], step: int) -> None:
         """Log under our own step; wandb's own counts rows."""
@@ -183,9 +183,10 @@ class WandbSink(Sink):
 
     def text(self, name: str, text: str) -> None:
         """Log the text as an HTML page of fixed-width letters."""
-        self._page(name, f"<pre>{html.escape(text)}</pre>")
+        self.page(name, f"<pre>{html.escape(text)}</pre>")
 
-    def _page(self, name: str, page: str) -> None:
+    def page(self, name: str, page: str) -> None:
+        """Log the page as it is."""
         if self._run is not None:
             import wandb as client
 

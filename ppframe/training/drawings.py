@@ -87,7 +87,7 @@ def draw_ran(
     planned: PlannedStep,
     ran: RanStep,
     traces: Mapping[int, Sequence[ActionTime]],
-) -> None:
+) -> str:
     """Write `timeline.svg`, `timeline.html` and `timeline.json`: predicted above measured.
 
     Args:
@@ -96,21 +96,28 @@ def draw_ran(
         ran: the step as it ran.
         traces: by step, the times of its actions in seconds since it began; further processes of
             the trace.
+
+    Returns:
+        the page of `timeline.html`.
     """
     report, note = in_seconds(planned, ran)
     title = f"{planned.title}, step {ran.step}, predicted and measured"
     if ran.source == "replayed":
         note += "\nmeasured: ranks took turns; the times of their actions are put side by side"
     options = DrawingOptions(cost=planned.cost, note=note)
-    for name, draw in (("timeline.svg", draw_svg), ("timeline.html", draw_html)):
-        drawing = draw(report, title=title, unit=SECOND, measured=ran.timeline, options=options)
-        write_text(run_dir / name, drawing)
+    picture, page = (
+        draw(report, title=title, unit=SECOND, measured=ran.timeline, options=options)
+        for draw in (draw_svg, draw_html)
+    )
+    write_text(run_dir / "timeline.svg", picture)
+    write_text(run_dir / "timeline.html", page)
     timelines = {
         "predicted": report.timeline,
         f"measured, step {ran.step}": ran.timeline,
         **{f"step {step} as recorded": _entries(trace) for step, trace in traces.items()},
     }
     write_text(run_dir / "timeline.json", chrome_trace(timelines))
+    return page
 
 
 def in_seconds(planned: PlannedStep, ran: RanStep) -> tuple[SimulationReport, str]:

@@ -61,13 +61,13 @@ def train(trainer: Trainer, recorder: RunRecorder, options: TrainOptions) -> Non
             with trainer.hold():
                 _save(trainer, run_dir, options)
         try:
-            _draw_ran(trainer, planned, run_dir)
+            _draw_ran(trainer, planned, recorder)
         except Exception as drawing:
             error.add_note(f"Drawing the last steps then failed as well: {drawing!r}")
         raise
-    _draw_ran(trainer, planned, run_dir)
     with trainer.hold():
         _save(trainer, run_dir, options)
+    _draw_ran(trainer, planned, recorder)
     sample = write_sample(trainer.pipeline, trainer.dataset, options.sample)
     if sample is not None:
         recorder.sink.text("prompt", sample.prompt)
@@ -143,7 +143,7 @@ def _planned(trainer: Trainer, cost: Cost) -> tuple[Plan, PlannedStep]:
     return plan, planned
 
 
-def _draw_ran(trainer: Trainer, planned: PlannedStep, run_dir: Path) -> None:
+def _draw_ran(trainer: Trainer, planned: PlannedStep, recorder: RunRecorder) -> None:
     """Draw the last step that was timed, if any was."""
     if trainer.progress.recorded is None:
         return
@@ -151,7 +151,8 @@ def _draw_ran(trainer: Trainer, planned: PlannedStep, run_dir: Path) -> None:
     source = bubble_source(trainer.pipeline)
     timeline = measured_timeline(planned.schedule, recorded, source)
     ran = RanStep(step, timeline, source)
-    draw_ran(run_dir, planned, ran, trainer.progress.traces)
+    page = draw_ran(recorder.run.run_dir, planned, ran, trainer.progress.traces)
+    recorder.sink.page("timeline", page)
 
 
 def _facts(trainer: Trainer, plan: Plan) -> dict[str, Any]:

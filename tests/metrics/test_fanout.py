@@ -22,6 +22,9 @@ class Notebook(Sink):
     def text(self, name, text):
         self.notes.append((self.name, name, text))
 
+    def page(self, name, page):
+        self.notes.append((self.name, name, page))
+
     def finish(self, summary, exit_code):
         self.notes.append((self.name, "finish", exit_code))
         if self.fault is not None:

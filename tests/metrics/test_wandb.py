@@ -87,6 +87,7 @@ def test_an_offline_run_holds_all_that_was_logged(no_key, tmp_path, caplog):
     sink.log({"train/loss": 0.5}, 1)
     sink.log({"train/loss": float("nan")}, 2)
     sink.text("sample", "<b>letters</b>")
+    sink.page("timeline", "<p>as it ran</p>")
     sink.finish({"status": "failed", "bubble_fraction_measured": 0.4}, 130)
     assert os.environ.get("WANDB_SERVICE") is None
 
@@ -109,6 +110,7 @@ def test_an_offline_run_holds_all_that_was_logged(no_key, tmp_path, caplog):
     pages = [page.read_text() for page in tmp_path.glob("wandb/offline-run-*/files/**/*.html")]
     assert any("rank 1" in page and 'data-action="1BW0"' in page for page in pages)
     assert any("&lt;b&gt;letters" in page for page in pages)
+    assert any("<p>as it ran</p>" in page for page in pages)
 
 
 def test_a_run_that_goes_on_keeps_its_id_and_tells_of_its_second_folder(no_key, tmp_path, caplog):
