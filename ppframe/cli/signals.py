@@ -27,8 +27,9 @@ def stop_at_once() -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    with suppress(Exception):  # a stream may be in the middle of a write, or closed
-        sys.stdout.flush()
-        sys.stderr.write("Stopped by a signal.\n")
-        sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # it may be in the middle of a write, or closed
+            stream.flush()
+    with suppress(OSError):
+        os.write(2, b"Stopped by a signal.\n")
     os._exit(128 + number)
