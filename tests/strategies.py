@@ -17,7 +17,7 @@ from ppframe.schedule import (
 )
 from ppframe.schedule.generators.facts import nearest_ranks
 
-quick = settings(max_examples=20, deadline=None)
+quick = settings(max_examples=12, deadline=None)
 """For tests whose examples take milliseconds; a busy machine is no failure."""
 
 GENERATORS = tuple(name for name in names("schedule") if schedule_facts(name) is not None)

@@ -17,7 +17,7 @@ RANKS = st.integers(2, 6)
 ROUNDS = st.integers(1, 4)
 CHUNKS = st.integers(1, 4)
 
-few = settings(max_examples=30)  # each simulates a schedule of hundreds of actions
+few = settings(max_examples=20)  # each simulates a schedule of hundreds of actions
 
 
 def run(name: str, ranks: int, microbatches: int, cost: Cost, chunks: int = 1) -> SimulationReport:
