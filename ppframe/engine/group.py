@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import os
 import sys
@@ -100,6 +101,7 @@ def work_as(
     )
     member = Member(seat.rank, transport, peers)
     ranks = Ranks((seat.device,) * seat.num_ranks, peers.hold, member, peers.total)
+    gc.collect()  # what the last run left behind
     with isolated(seed=seed, num_threads=seat.num_threads):
         result = work(ranks)
     peers.barrier()

@@ -6,7 +6,6 @@ leaves behind would change the next; so each begins from the same state and its 
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import random
@@ -24,8 +23,6 @@ import torch
 def isolated(*, seed: int, num_threads: int | None = None) -> Iterator[None]:
     """Begin from the given seed and thread count, and restore everything at the end.
 
-    What the last run left to the garbage collector is collected first.
-
     Restored: default dtype and device, threads, gradient mode and deterministic mode of torch; the
     generators of Python, NumPy and torch; root log handlers and levels; `sys.excepthook`,
     `sys.path`, environment variables, the working directory and warning filters.
@@ -34,7 +31,6 @@ def isolated(*, seed: int, num_threads: int | None = None) -> Iterator[None]:
         seed: for the generators of Python, NumPy and torch on all devices.
         num_threads: intra-op threads of torch; None leaves them.
     """
-    gc.collect()
     with ExitStack() as stack:
         for read, restore in _settings():
             stack.callback(restore, read())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,7 @@ class LocalEngine(Engine):
     ) -> Result:
         """Run the work with signals turned into exceptions and the process's state kept."""
         devices = self.devices(num_ranks)
+        gc.collect()  # what the last run left behind
         with isolated(seed=seed, num_threads=self.num_threads), SignalGuard() as guard:
             return work(Ranks(devices, guard.hold))
 
