@@ -20,6 +20,7 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from ppframe.engine.base import Ranks, Result
 from ppframe.engine.isolation import isolated
 from ppframe.engine.stopping import WatchfulPeers
+from ppframe.errors import ConfigError
 from ppframe.runtime import Member
 from ppframe.transport import DistributedTransport, Group
 
@@ -44,6 +45,18 @@ class Seat:
     device: torch.device
     num_threads: int | None
     timeout_s: float
+
+
+def require_timeout(timeout_s: float) -> None:
+    """Check a time limit.
+
+    Raises:
+        ConfigError: it is not above 0.
+    """
+    if not timeout_s > 0:
+        raise ConfigError(
+            f"must be above 0, but is {timeout_s}. Give seconds.", path="engine.timeout_s"
+        )
 
 
 @contextmanager

@@ -19,11 +19,12 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from ppframe.engine.base import Engine, Ranks, Result
 from ppframe.engine.child import Job, run_rank
+from ppframe.engine.group import require_timeout
 from ppframe.engine.local import Device, LocalEngine
 from ppframe.engine.logs import present_handlers
 from ppframe.engine.reports import first_cause
 from ppframe.engine.stopping import Note, StopSign, error_of
-from ppframe.errors import ConfigError, PPFrameError
+from ppframe.errors import PPFrameError
 from ppframe.registry import register
 
 _TALKATIVE = (
@@ -48,8 +49,7 @@ def processes(
     Raises:
         ConfigError: an option is out of range.
     """
-    if not timeout_s > 0:
-        raise ConfigError(f"must be above 0, but is {timeout_s}.", path="engine.timeout_s")
+    require_timeout(timeout_s)
     return ProcessesEngine(LocalEngine(device, num_threads), timeout_s)
 
 

@@ -11,7 +11,7 @@ from typing import Any, final
 import torch
 
 from ppframe.engine.base import Engine, Ranks, Result
-from ppframe.engine.group import Seat, joined, work_as
+from ppframe.engine.group import Seat, joined, require_timeout, work_as
 from ppframe.engine.local import Device, LocalEngine
 from ppframe.engine.logs import divert_output
 from ppframe.engine.stopping import StopSign, WatchfulPeers
@@ -37,8 +37,7 @@ def torchrun(
     Raises:
         ConfigError: an option is out of range.
     """
-    if not timeout_s > 0:
-        raise ConfigError(f"must be above 0, but is {timeout_s}.", path="engine.timeout_s")
+    require_timeout(timeout_s)
     return TorchrunEngine(LocalEngine(device, num_threads), timeout_s)
 
 
@@ -88,8 +87,8 @@ class TorchrunEngine(Engine):
         world = int(os.environ["WORLD_SIZE"])
         if world != num_ranks:
             raise ConfigError(
-                f"must be the number of processes, {world}, but is {num_ranks}. Set it so, or "
-                "leave it null.",
+                f"must be the number of processes, {world}, but is {num_ranks}. Set "
+                f"pipeline.ranks={world}, or start {num_ranks} processes.",
                 path="pipeline.ranks",
             )
         local_rank = int(os.environ["LOCAL_RANK"])
